@@ -1,0 +1,42 @@
+# Each target first sets up what it needs (git, make and Python 3.11 or later suffice); the second call is instant.
+
+.PHONY: help setup quickstart test test-long lint lock
+
+help:
+	@echo "make setup       create .venv with bench in it"
+	@echo "make quickstart  a real comparison table in minutes, no download of data"
+	@echo "make test        the tests"
+	@echo "make test-long   the tests that take minutes"
+	@echo "make lint        ruff and mypy"
+	@echo "make lock        resolve the versions in requirements.txt again"
+
+setup: .venv/.stamp
+
+.venv/.stamp: requirements.txt pyproject.toml scripts/setup.sh
+	@scripts/setup.sh
+
+quickstart: setup
+	@echo "quickstart: bench run --suite quickstart"
+	@.venv/bin/bench run --suite quickstart
+
+# One thread a process, as two share the cores; loadgroup keeps tests on one MLflow database in one process.
+test: setup
+	@echo "test: pytest on two processes"
+	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadgroup
+
+test-long: setup
+	@echo "test-long: the tests marked long"
+	@.venv/bin/python -m pytest -m long
+
+lint: setup
+	@echo "lint: ruff check, ruff format, mypy"
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+# Names and versions only, for every Python from 3.11 on; pins that still fit are kept.
+lock: setup
+	@echo "lock: pyproject.toml -> requirements.txt"
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --extra dev \
+		--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+		pyproject.toml --output-file requirements.txt

@@ -1,0 +1,1 @@
+"""The benchmarking harness: suites, data, engine, Ray Tune, tracking and the command line."""

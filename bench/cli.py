@@ -1,0 +1,155 @@
+"""The command line. Heavy imports stay inside the command that needs them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.errors import UserError
+
+app = typer.Typer(
+    name="bench",
+    help="Comparison tables for federated learning that can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class _State:
+    debug = False
+
+
+@app.callback()
+def _root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    _State.debug = debug
+
+
+Suite = Annotated[str, typer.Option("--suite", help="Name of a suite, or the path of a suite file.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
+DataRoot = Annotated[
+    Path | None, typer.Option("--data-root", envvar="BENCH_DATA_ROOT", help="Folder of the datasets.")
+]
+
+
+@app.command()
+def run(
+    suite: Suite,
+    methods: Annotated[str | None, typer.Option(help="Only these methods: a,b,c.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="Another value: fedlsa.lam=0.7, training.epochs=1.")
+    ] = None,
+    executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
+    hosts: Annotated[int, typer.Option(help="Host actors per trial with --executor ray.")] = 2,
+    cpus_per_trial: Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")] = 1,
+    gpus_per_trial: Annotated[float, typer.Option(help="GPU share of a trial; use 1/n.")] = 0,
+    max_concurrent: Annotated[int | None, typer.Option(help="At most so many trials at once.")] = None,
+    address: Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")] = None,
+    tracking_uri: Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints of a cell.")] = 15,
+    data_root: DataRoot = None,
+    out: Out = Path("runs"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+) -> None:
+    """Run what is missing of a suite, then make its tables."""
+    from bench.commands.run import RunOptions, run_suite
+
+    options = RunOptions(
+        suite=suite,
+        methods=[name.strip() for name in methods.split(",") if name.strip()] if methods else None,
+        seeds=seeds,
+        rounds=rounds,
+        assignments=assignments or [],
+        executor=executor,
+        hosts=hosts,
+        cpus_per_trial=cpus_per_trial,
+        gpus_per_trial=gpus_per_trial,
+        max_concurrent=max_concurrent,
+        address=address,
+        tracking_uri=tracking_uri,
+        checkpoint_every=checkpoint_every,
+        data_root=data_root,
+        out=out,
+        dry_run=dry_run,
+    )
+    raise typer.Exit(run_suite(options))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str], typer.Argument(help="Run folders, or names of suites below --runs.")],
+    formats: Annotated[
+        str, typer.Option("--format", help="md, latex, csv, separated by commas.")
+    ] = "md,latex,csv",
+    out: Annotated[Path | None, typer.Option(help="Folder for the files; default: the run's own.")] = None,
+    root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """Make the tables and figures of finished runs again from their records."""
+    from bench.commands.report import report_runs
+
+    report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root)
+
+
+@app.command(name="list")
+def list_(
+    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models or runs.")],
+    root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """List what there is."""
+    from bench.commands.inspect import list_kind
+
+    list_kind(kind, root)
+
+
+@app.command()
+def show(
+    kind: Annotated[str, typer.Argument(help="suite, method, partition or cell.")],
+    name: Annotated[str, typer.Argument(help="Its name; for a cell, the beginning of its hash.")],
+    seed: Annotated[int, typer.Option(help="Seed, for a partition.")] = 0,
+    data_root: DataRoot = None,
+    root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """Show one thing in full."""
+    from bench.commands.inspect import show_thing
+
+    show_thing(kind, name, seed, data_root, root)
+
+
+@app.command()
+def doctor(
+    data_root: DataRoot = None,
+    out: Out = Path("runs"),
+) -> None:
+    """Check this machine: versions, devices, folders, Ray and MLflow."""
+    from bench.commands.doctor import examine
+
+    raise typer.Exit(examine(data_root, out))
+
+
+@app.command()
+def speed(
+    work: Annotated[str, typer.Option(help="digits, synth or cnn.")] = "digits",
+    repeats: Annotated[int, typer.Option(min=1, help="How often each side is measured, in turn.")] = 7,
+) -> None:
+    """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""
+    from bench.commands.speed import compare
+
+    compare(work, repeats)
+
+
+def main() -> None:
+    """Entry point: mistakes of the user become one sentence and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        if _State.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

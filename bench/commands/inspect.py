@@ -1,0 +1,129 @@
+"""`bench list` and `bench show`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.config import load_suite, suite_names
+from bench.errors import UserError, nearest
+from bench.files import read_json
+
+
+def list_kind(kind: str, root: Path) -> None:
+    from bench.data import dataset_summaries
+    from bench.methods_registry import METHODS
+    from bench.models import MODELS
+
+    listings: dict[str, Callable[[], dict[str, str]]] = {
+        "suites": lambda: {name: load_suite(name).title for name in suite_names()},
+        "methods": METHODS.summaries,
+        "datasets": dataset_summaries,
+        "models": MODELS.summaries,
+        "runs": lambda: _runs(root),
+    }
+    if kind not in listings:
+        raise UserError(f"cannot list '{kind}'; {nearest(kind, listings)}")
+    rows = listings[kind]()
+    console = Console()
+    if not rows:
+        console.print(f"no {kind} in {root}", highlight=False)
+        return
+    grid = Table.grid(padding=(0, 3))
+    for name, summary in rows.items():
+        grid.add_row(f"[bold]{name}", summary)
+    console.print(grid)
+
+
+def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Path) -> None:
+    shows: dict[str, Callable[[], None]] = {
+        "suite": lambda: _show_suite(name),
+        "method": lambda: _show_method(name),
+        "partition": lambda: _show_partition(name, seed, data_root),
+        "cell": lambda: _show_cell(name, root),
+    }
+    if kind not in shows:
+        raise UserError(f"cannot show '{kind}'; {nearest(kind, shows)}")
+    shows[kind]()
+
+
+def _runs(root: Path) -> dict[str, str]:
+    runs = {}
+    for file in sorted(root.glob("*/plan.json")):
+        plan = read_json(file)
+        done = sum((file.parent / cell["dir"] / "result.json").exists() for cell in plan["cells"])
+        runs[str(file.parent)] = f"{plan['suite']['title']}: {done} of {len(plan['cells'])} cells done"
+    return runs
+
+
+def _show_suite(name: str) -> None:
+    import yaml
+
+    suite = load_suite(name).model_dump(mode="json", exclude_defaults=True)
+    print(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), end="")
+
+
+def _show_method(name: str) -> None:
+    import inspect
+
+    from bench.methods_registry import METHODS
+
+    kind = METHODS.load(name)
+    console = Console()
+    console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
+    grid = Table("hyperparameter", "default", "type")
+    for key, field in kind.model_fields.items():
+        grid.add_row(key, json.dumps(field.default), _type_name(field.annotation))
+    console.print(grid)
+
+
+def _type_name(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
+    """A suite's clients: their domain, size, and how many samples of each class they hold."""
+    from bench.data import load_dataset
+    from bench.data.partitions import class_counts, make_partition, partition_spec
+
+    suite = load_suite(name)
+    options = dict(suite.dataset)
+    dataset = load_dataset(options.pop("name"), options, data_root)
+    partition = make_partition(partition_spec(suite.partition), dataset, seed)
+    counts = class_counts(partition, dataset)
+    grid = Table("client", "domain", "samples", *dataset.classes)
+    for number, (client, row) in enumerate(zip(partition.clients, counts, strict=True)):
+        cells = [_shaded(int(count), int(counts.max())) for count in row]
+        grid.add_row(str(number), client.domain or "mixed", str(client.size), *cells)
+    console = Console()
+    console.print(grid)
+    console.print(f"partition {partition.digest}, data {dataset.checksum[:12]}", highlight=False)
+
+
+def _shaded(count: int, most: int) -> str:
+    blocks = " ▁▂▃▄▅▆▇█"
+    return f"{blocks[round(8 * count / max(most, 1))]} {count}"
+
+
+def _show_cell(name: str, root: Path) -> None:
+    """A cell by the beginning of its hash: what it is and how it went."""
+    found = [
+        file.parent
+        for file in sorted(root.glob("*/cells/*/config.json"))
+        if file.parent.name.rpartition("-")[2].startswith(name)
+    ]
+    if not found:
+        raise UserError(f"no cell '{name}' in {root}; the folder names below */cells end with the hashes")
+    if len(found) > 1:
+        names = ", ".join(folder.name for folder in found[:5])
+        raise UserError(f"'{name}' begins the hash of {len(found)} cells ({names}); give more of it")
+    console = Console()
+    for file in ("config.json", "result.json", "error.json"):
+        if (found[0] / file).exists():
+            console.print(f"[bold]{found[0] / file}")
+            console.print_json((found[0] / file).read_text(encoding="utf-8"))

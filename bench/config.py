@@ -1,0 +1,143 @@
+"""Suites: YAML files with a version, checked key by key. Reading them needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from bench.errors import UserError, nearest
+from bench.validation import validated
+
+SUITES = Path(__file__).parent / "suites"
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Training(Section):
+    rounds: int = Field(ge=1)
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    participation: float = Field(default=1.0, gt=0, le=1)
+    optimiser: dict[str, Any]
+    validation: float = Field(default=0.0, ge=0, lt=1)
+    """Share of every client's training data that is held out for choosing hyperparameters."""
+
+
+class Evaluation(Section):
+    every: int = Field(default=5, ge=1)
+    """Rounds between two looks at the test sets; the last round is always measured."""
+    personal: bool = False
+    """Also measure every client on its own kind of data."""
+
+
+class MethodEntry(Section):
+    """A row of the table: a method, with other hyperparameters than its defaults if need be."""
+
+    name: str
+    label: str | None = None
+    set: dict[str, Any] = {}
+
+
+class Variant(Section):
+    """A setting of the suite in which some keys have other values, such as `partition.beta: 0.1`."""
+
+    name: str
+    set: dict[str, Any]
+
+
+class TableLayout(Section):
+    kind: Literal["domains", "variants", "ablation"] = "domains"
+
+
+class Suite(Section):
+    suite: str
+    version: int = Field(ge=1)
+    title: str
+    dataset: dict[str, Any]
+    partition: dict[str, Any]
+    model: dict[str, Any]
+    training: Training
+    evaluation: Evaluation = Evaluation()
+    methods: tuple[MethodEntry, ...] = Field(min_length=1)
+    seeds: int = Field(default=3, ge=1)
+    variants: tuple[Variant, ...] = ()
+    table: TableLayout = TableLayout()
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _names_alone_are_entries(cls, entries: Any) -> Any:
+        if not isinstance(entries, list | tuple):
+            return entries
+        return [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
+
+    def changed(self, assignments: dict[str, Any]) -> Suite:
+        """The suite with other values at dotted keys: `training.rounds`, `fedlsa.lam`, …"""
+        raw = self.model_dump(exclude_unset=True)
+        for key, value in assignments.items():
+            _assign(raw, key, value)
+        return validated(Suite, raw, f"suite '{self.suite}'")
+
+    def with_methods(self, names: Iterable[str]) -> Suite:
+        """The suite with these methods only; one that it does not have is added with its defaults."""
+        entries = {entry.name: [e for e in self.methods if e.name == entry.name] for entry in self.methods}
+        chosen = [entry for name in names for entry in entries.get(name, [MethodEntry(name=name)])]
+        return self.model_copy(update={"methods": tuple(chosen)})
+
+
+_SECTIONS = ("dataset", "partition", "model", "training", "evaluation")
+
+
+def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
+    section, _, rest = key.partition(".")
+    entries = [entry for entry in raw["methods"] if entry["name"] == section]
+    if not rest or not (entries or section in _SECTIONS):
+        known = [*_SECTIONS, *(entry["name"] for entry in raw["methods"])]
+        raise UserError(
+            f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; "
+            f"{nearest(section, known)}"
+        )
+    for entry in entries:
+        entry["set"] = {**entry.get("set", {}), rest: value}
+    if not entries:
+        target = raw.setdefault(section, {})
+        *path, last = rest.split(".")
+        for part in path:
+            target = target.setdefault(part, {})
+        target[last] = value
+
+
+def suite_names() -> list[str]:
+    return sorted(file.stem for file in SUITES.glob("*.yaml"))
+
+
+def load_suite(name: str) -> Suite:
+    """A suite that ships with the harness, by name, or the user's own, by the path of its YAML file."""
+    file = Path(name) if name.endswith((".yaml", ".yml")) else SUITES / f"{name}.yaml"
+    if not file.is_file():
+        if file.parent == SUITES:
+            raise UserError(f"unknown suite '{name}'; {nearest(name, suite_names())}")
+        raise UserError(f"no suite file {file}; give the path of a YAML file or the name of a suite")
+    try:
+        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(raw, dict):
+        raise UserError(f"{file} must hold a mapping of keys such as suite, version and methods")
+    return validated(Suite, raw, f"suite file {file.name}")
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """`fedlsa.lam=0.7` → the key and the value, read as YAML."""
+    key, equals, value = text.partition("=")
+    if not (equals and key and value):
+        raise UserError(f"--set {text}: expected KEY=VALUE, such as fedlsa.lam=0.7")
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set {text}: '{value}' is not a YAML value") from None

@@ -1,0 +1,51 @@
+"""Datasets by name, and the clients they are divided among."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.registry import Registry
+
+if TYPE_CHECKING:
+    from bench.data.base import Dataset, DatasetSpec
+
+
+def _spec_class() -> type[DatasetSpec]:
+    from bench.data.base import DatasetSpec
+
+    return DatasetSpec
+
+
+registry: Registry[DatasetSpec] = Registry("bench.data.datasets", "bench.datasets", "dataset", _spec_class)
+
+
+def dataset_names() -> list[str]:
+    return registry.names()
+
+
+def dataset_summaries() -> dict[str, str]:
+    """Name → one line about it; imports none of them."""
+    return registry.summaries()
+
+
+def dataset_spec(name: str, options: Mapping[str, Any]) -> DatasetSpec:
+    """The checked options of a dataset."""
+    from bench.validation import validated
+
+    return validated(registry.load(name), options, where=f"dataset '{name}'")
+
+
+def load_dataset(
+    name: str, options: Mapping[str, Any], root: Path | None = None, cache: Path | None = None
+) -> Dataset:
+    """The arrays of a dataset, made once from the files below `root` and memory-mapped from the cache.
+
+    `root` falls back to $BENCH_DATA_ROOT, `cache` to $BENCH_CACHE or ~/.cache/fl-bench.
+    """
+    from bench.data import cache as cache_module
+    from bench.data.base import data_root
+
+    spec = dataset_spec(name, options)
+    return cache_module.load(name, spec, root or data_root(), cache or cache_module.cache_root())

@@ -1,0 +1,88 @@
+"""What a dataset is: arrays by domain, and the specification that makes them."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from bench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Inputs and labels: x is uint8 (N, 3, H, W) for images, float32 (N, D) for vectors; y is int64 (N,)."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset in memory-mapped, read-only arrays; the domains stand in a fixed order."""
+
+    name: str
+    classes: tuple[str, ...]
+    train: dict[str, Split]
+    test: dict[str, Split]
+    checksum: str
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        return tuple(self.train)
+
+
+class TrainTest(NamedTuple):
+    train: Split
+    test: Split
+
+
+class DatasetSpec(BaseModel):
+    """The options of a dataset, and how its arrays are made from the files a user has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: ClassVar[int] = 1
+    """Raised when the same files and options give other arrays, so that cached ones are not used again."""
+    classes: ClassVar[tuple[str, ...]]
+    counts: ClassVar[Mapping[str, tuple[int, int] | None]]
+    """Domain → published sizes of train and test, None where there are several; in the dataset's order."""
+    origin: ClassVar[str] = "it is built in, there is nothing to get"
+    """Where a user gets the files, and what to put where."""
+
+    def domain_names(self) -> tuple[str, ...]:
+        """The domains these options select."""
+        return tuple(self.counts)
+
+    def present_domains(self, root: Path | None) -> tuple[str, ...]:
+        """Of all domains, those whose files are there."""
+        return tuple(self.counts)
+
+    def place_of(self, path: Path) -> Path:
+        """Where below the root the user's file or folder belongs."""
+        raise UserError(f"{path} cannot be imported: {self.origin}")
+
+    def class_names(self, root: Path | None) -> tuple[str, ...]:
+        """The names of the labels 0, 1, …; some datasets bring theirs along."""
+        return self.classes
+
+    @abstractmethod
+    def fingerprint(self, root: Path | None) -> str:
+        """Changes when the files below `root` change; a UserError where they are missing."""
+
+    @abstractmethod
+    def build(self, root: Path | None, domain: str) -> TrainTest:
+        """Decode the files of one domain into arrays; a UserError names the file that is wrong."""
+
+
+def data_root() -> Path | None:
+    """The folder of the user's own data, if $BENCH_DATA_ROOT names one."""
+    value = os.environ.get("BENCH_DATA_ROOT")
+    return Path(value).expanduser() if value else None

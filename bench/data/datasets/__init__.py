@@ -1,0 +1,1 @@
+"""One file a dataset, found by its file name."""

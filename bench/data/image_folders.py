@@ -1,0 +1,124 @@
+"""Datasets that come as DOMAIN/CLASS/picture, in a folder or an archive."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.images import decoded
+from bench.data.sources import ARCHIVE_SUFFIXES, Source, fingerprint, open_source
+from bench.errors import UserError, nearest
+
+PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
+
+
+class ImageFolders(DatasetSpec):
+    """Pictures by domain and class. Folder names count without case; spaces and hyphens are underscores."""
+
+    size: int = Field(default=32, ge=8, le=512)
+    """Side of the square that pictures are scaled to."""
+
+    stems: ClassVar[tuple[str, ...]]
+    """Names under which the folder or archive may lie below the root, without suffix."""
+    aliases: ClassVar[Mapping[str, str]] = {}
+    """Other spellings of classes and domains."""
+
+    @abstractmethod
+    def in_train(self, positions: np.ndarray) -> np.ndarray:
+        """Which positions in a domain's order (by class, then by file name) are train; the rest is test."""
+
+    def fingerprint(self, root: Path | None) -> str:
+        return fingerprint([self.locate(root)])
+
+    def locate(self, root: Path | None) -> Path:
+        """The folder or archive of this dataset."""
+        return find_source(root, self.stems, self.origin)
+
+    def place_of(self, path: Path) -> Path:
+        return source_place(path, self.stems[0])
+
+    def build(self, root: Path | None, domain: str) -> TrainTest:
+        source = open_source(self.locate(root))
+        names, labels = self._pictures(source, domain)
+        pixels = decoded(source, names, self.size)
+        train = self.in_train(np.arange(len(names)))
+        return TrainTest(Split(pixels[train], labels[train]), Split(pixels[~train], labels[~train]))
+
+    def _pictures(self, source: Source, domain: str) -> tuple[list[str], np.ndarray]:
+        """A domain's files in order, and their labels."""
+        found: list[tuple[int, str, str]] = []
+        parents, strangers = set(), set()
+        for name in picture_names(source):
+            *above, domain_folder, class_folder, file = ("", "", *name.split("/"))
+            if self._canonical(domain_folder) != domain:
+                continue
+            parents.add("/".join(above))
+            if (class_name := self._canonical(class_folder)) in self.classes:
+                found.append((self.classes.index(class_name), file, name))
+            else:
+                strangers.add(class_folder)
+        where = f"domain '{domain}' in {source.path}"
+        if len(parents) > 1:
+            raise UserError(f"{where} is there more than once; keep one of its folders")
+        if strangers:
+            stranger = min(strangers)
+            raise UserError(f"{where} has an unknown class '{stranger}'; {nearest(stranger, self.classes)}")
+        missing = set(range(len(self.classes))) - {label for label, _, _ in found}
+        if missing:
+            lacks = f"class '{self.classes[min(missing)]}'" if found else "pictures DOMAIN/CLASS/*.jpg"
+            raise UserError(f"{where} lacks {lacks}; {self.origin}")
+        found.sort()
+        return [name for _, _, name in found], np.array([label for label, _, _ in found], np.int64)
+
+    def _canonical(self, folder: str) -> str:
+        name = folder.lower().replace(" ", "_").replace("-", "_")
+        return self.aliases.get(name, name)
+
+
+def picture_names(source: Source) -> list[str]:
+    """The pictures of a source, without the hidden files that some systems add."""
+    return [
+        name
+        for name in source.names
+        if name.lower().endswith(PICTURE_SUFFIXES)
+        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+    ]
+
+
+def find_source(root: Path | None, stems: tuple[str, ...], origin: str) -> Path:
+    """The first of the names that is below the root, as a folder or an archive."""
+    folder = required_root(root, origin)
+    candidates = [folder / f"{stem}{suffix}" for stem in stems for suffix in ("", *ARCHIVE_SUFFIXES)]
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise UserError(f"found neither {stems[0]}/ nor {stems[0]}.zip below {folder}; {origin}")
+
+
+def source_place(path: Path, stem: str) -> Path:
+    """The name under which `find_source` looks for such a folder or archive."""
+    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.lower().endswith(suffix)), "")
+    if not (suffix or path.is_dir()):
+        raise UserError(
+            f"{path} is neither a folder nor an archive ({', '.join(ARCHIVE_SUFFIXES)}); name one"
+        )
+    return Path(stem + suffix)
+
+
+def required_root(root: Path | None, origin: str) -> Path:
+    if root is None:
+        raise UserError(
+            f"this dataset needs files: name their folder by --data-root or BENCH_DATA_ROOT; {origin}"
+        )
+    if not root.is_dir():
+        raise UserError(f"the data root {root} is no folder; create it, or name another one by --data-root")
+    return root
+
+
+def seven_tenths(positions: np.ndarray) -> np.ndarray:
+    """Spreads int(0.7·N) train positions evenly over any N."""
+    return (positions + 1) * 7 // 10 > positions * 7 // 10

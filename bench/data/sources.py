@@ -1,0 +1,150 @@
+"""Files as the user has them: a folder, a zip or a tar, read in place and never unpacked."""
+
+import hashlib
+import os
+import stat
+import tarfile
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from bench.errors import UserError
+
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+@contextmanager
+def reading(path: Path, member: str = "") -> Iterator[None]:
+    """Whatever goes wrong with a file inside becomes a sentence that names it."""
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    # Decoders raise nearly anything on damaged bytes, so nothing less than Exception will do.
+    except Exception as error:
+        place = f"{member} in {path}" if member else str(path)
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = text.splitlines()[0].rstrip(":.") if text else type(error).__name__
+        raise UserError(
+            f"cannot read {place}: {reason}; it is damaged, incomplete or of another kind: get it again"
+        ) from error
+
+
+def fingerprint(paths: Iterable[Path]) -> str:
+    """Changes with the names, sizes and times of the files, and with what is in the folders."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with reading(path):
+            digest.update(f"{path.name}\n".encode())
+            for about in _folder_times(path) if path.is_dir() else [_file_time(path)]:
+                digest.update(f"{about}\n".encode())
+    return digest.hexdigest()
+
+
+def _file_time(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_size, about.st_mtime_ns
+
+
+def _folder_times(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Folders only: theirs change whenever a file comes or goes, and are quick to ask for."""
+    for folder, subfolders, files in os.walk(path, followlinks=True):
+        subfolders.sort()
+        yield os.path.relpath(folder, path), len(files), Path(folder).stat().st_mtime_ns
+
+
+class Source(ABC):
+    """Named byte strings, listed and read in order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every file, as a sorted relative path with forward slashes."""
+        return sorted(self._names())
+
+    @abstractmethod
+    def _names(self) -> list[str]: ...
+
+    @abstractmethod
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """The bytes of these files, in whatever order reads fastest."""
+
+    def read(self, name: str) -> bytes:
+        return next(data for _, data in self.contents([name]))
+
+
+def open_source(path: Path) -> Source:
+    if path.is_dir():
+        return _Folder(path)
+    return _Zip(path) if path.suffix.lower() == ".zip" else _Tar(path)
+
+
+class _Folder(Source):
+    def _names(self) -> list[str]:
+        found = []
+        for folder, _, files in os.walk(self.path, followlinks=True):
+            below = Path(folder).relative_to(self.path)
+            found += [(below / file).as_posix() for file in files]
+        return found
+
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        for name in names:
+            path = self.path / name
+            with reading(path):
+                data = path.read_bytes()
+            yield name, data
+
+
+class _Zip(Source):
+    def _names(self) -> list[str]:
+        with reading(self.path), zipfile.ZipFile(self.path) as archive:
+            files = [info for info in archive.infolist() if not info.is_dir()]
+            # A link's content would be a path, not an image.
+            links = {info.filename for info in files if stat.S_ISLNK(info.external_attr >> 16)}
+        return list(set(_safe(self.path, [info.filename for info in files])) - links)
+
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        with reading(self.path), zipfile.ZipFile(self.path) as archive:
+            for name in names:
+                with reading(self.path, name):
+                    data = archive.read(name)
+                yield name, data
+
+
+class _Tar(Source):
+    def _names(self) -> list[str]:
+        with reading(self.path), tarfile.open(self.path) as archive:
+            members = archive.getmembers()
+            # A tar ends with a block of zeros; tarfile does not mind if it is cut off between two files.
+            if archive.fileobj and archive.fileobj.tell() <= archive.offset:
+                raise EOFError("its end is missing")
+        _safe(self.path, [member.name for member in members])
+        return [member.name.removeprefix("./") for member in members if member.isreg()]
+
+    def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        wanted = set(names)
+        # In the order of the file: a compressed tar cannot go back.
+        with reading(self.path), tarfile.open(self.path) as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                if name in wanted and member.isreg() and (file := archive.extractfile(member)):
+                    with reading(self.path, name):
+                        data = file.read()
+                    wanted.discard(name)
+                    yield name, data
+
+
+def _safe(path: Path, names: list[str]) -> list[str]:
+    for name in names:
+        parts = PurePosixPath(name.replace("\\", "/"))
+        if parts.is_absolute() or ".." in parts.parts or ":" in (parts.parts or ("",))[0]:
+            raise UserError(
+                f"{path} holds a file that would lie outside its folder ('{name}'); "
+                "do not trust this archive, get it from its official place"
+            )
+    return names

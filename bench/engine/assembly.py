@@ -1,0 +1,149 @@
+"""From a cell's configuration to the problem that hosts and server work on. The same in every process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.data import load_dataset
+from bench.data.base import Dataset, Split
+from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
+from bench.engine.hosts import Problem, Samples
+from bench.errors import UserError
+from bench.methods_registry import METHODS
+from bench.models import model_spec
+from bench.models.base import seeded_model
+from bench.validation import validated, validated_union
+from methods.parts.optimisers import Optimiser
+from methods.parts.streams import derive
+from methods.parts.task import Task, initial_tree
+from methods.parts.tree import Tree
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """What a result was computed from."""
+
+    data_checksum: str
+    partition_hash: str
+    initial_weights: str
+
+
+@dataclass(frozen=True)
+class Assembled:
+    problem: Problem
+    fingerprints: Fingerprints
+
+
+def assemble(
+    config: Mapping[str, Any],
+    data_root: Path | None = None,
+    clients: Collection[int] | None = None,
+    device: torch.device | None = None,
+) -> Assembled:
+    """Build the problem of a cell; with `clients`, the training data of these alone."""
+    device = device or best_device()
+    seed = config["seed"]
+    options = dict(config["dataset"])
+    dataset = load_dataset(options.pop("name"), options, data_root)
+    partition = make_partition(partition_spec(config["partition"]), dataset, seed)
+    task = _task(config, dataset, len(partition.clients), device)
+    name = config["method"]["name"]
+    method = validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+    try:
+        method.check(task)
+    except ValueError as error:
+        raise UserError(f"method '{name}' {error}") from None
+    groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
+    wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
+    train, validation = {}, {}
+    for k, group in wanted.items():
+        kept, held_out = zip(*(_split(client, dataset, config, seed) for client in group), strict=True)
+        train[k] = _gather(dataset.train, kept, device)
+        if config["training"]["validation"] > 0:
+            validation[k] = _gather(dataset.train, held_out, device)
+    problem = Problem(
+        task=task,
+        method=method,
+        epochs=config["training"]["epochs"],
+        batch_size=config["training"]["batch_size"],
+        train=train,
+        validation=validation,
+        test={domain: _tensors(split, None, device) for domain, split in dataset.test.items()},
+        own_test={k: _own_test(group, device) for k, group in wanted.items()},
+    )
+    return Assembled(problem, _fingerprints(dataset, partition, task.initial))
+
+
+def best_device() -> torch.device:
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _task(config: Mapping[str, Any], dataset: Dataset, clients: int, device: torch.device) -> Task:
+    first = next(iter(dataset.train.values()))
+    spec = model_spec(config["model"])
+    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"]).to(device)
+    return Task(
+        model=model,
+        initial=initial_tree(model),
+        classes=len(dataset.classes),
+        clients=clients,
+        optimiser=validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser"),
+        seed=config["seed"],
+    )
+
+
+def _split(
+    client: Client, dataset: Dataset, config: Mapping[str, Any], seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A client's positions to train on and to hold out, per domain."""
+    share = config["training"]["validation"]
+    if share == 0:
+        return client.train, {}
+    rng = np.random.default_rng(derive(seed, "validation"))
+    kept, held_out = {}, {}
+    for domain, positions in client.train.items():
+        labels = dataset.train[domain].y[positions]
+        kept[domain], held_out[domain] = split_validation(positions, labels, share, rng)
+    return kept, held_out
+
+
+def _gather(
+    splits: Mapping[str, Split], parts: Collection[Mapping[str, np.ndarray]], device: torch.device
+) -> Samples:
+    pieces = [_tensors(splits[name], at, device) for part in parts for name, at in part.items()]
+    return Samples(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))
+
+
+def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -> Samples:
+    at = slice(None) if positions is None else positions
+    x, y = torch.from_numpy(np.array(split.x[at])), torch.from_numpy(np.array(split.y[at]))
+    if x.dim() == 4:  # indexing keeps this layout, in which convolutions and pooling are far quicker
+        x = x.contiguous(memory_format=torch.channels_last)
+    return Samples(x.to(device), y.to(device))
+
+
+def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torch.Tensor]:
+    domains = dict.fromkeys(domain for client in group for domain in client.test)
+    return {
+        domain: torch.from_numpy(
+            np.unique(np.concatenate([client.test[domain] for client in group if domain in client.test]))
+        ).to(device)
+        for domain in domains
+    }
+
+
+def _fingerprints(dataset: Dataset, partition: Partition, initial: Tree) -> Fingerprints:
+    weights = hashlib.sha256()
+    for name, leaf in initial.items():
+        weights.update(name.encode())
+        weights.update(leaf.cpu().contiguous().numpy().tobytes())
+    return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16])

@@ -1,0 +1,126 @@
+"""The server's side of a run: choose clients, send, collect, count bytes, aggregate, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from bench.engine.checkpoints import load_state, save_state
+from bench.engine.hosts import Hosts, Problem, correct, fraction, own_accuracy
+from methods.base import Message, State
+from methods.parts.tree import size_in_bytes
+
+
+class Federation:
+    """A run as it stands after some number of rounds."""
+
+    def __init__(self, problem: Problem, hosts: Hosts, participation: float = 1.0) -> None:
+        self.problem = problem
+        self.hosts = hosts
+        self.rounds = 0
+        self._clients = sorted(problem.train)
+        self._per_round = max(1, round(participation * len(self._clients)))
+        self._phases = problem.phases(problem.task)
+        self._server: State = problem.method.server(problem.task)
+
+    @property
+    def server(self) -> State:
+        return self._server
+
+    @property
+    def has_prelude(self) -> bool:
+        return len(self._phases) > 1
+
+    def prelude(self) -> dict[str, Any]:
+        """The exchanges before the first round, with all clients; recorded as round 0."""
+        traffic: dict[str, Any] = {"round": 0, "bytes_up": 0, "bytes_down": 0, "clients": len(self._clients)}
+        traffic["dropped"] = 0
+        for phase in range(len(self._phases) - 1):
+            exchanged = self._exchange(phase, 0, self._clients)
+            for key in ("bytes_up", "bytes_down", "dropped"):
+                traffic[key] += exchanged[key]
+        return traffic
+
+    def advance(self) -> dict[str, Any]:
+        """One more round; returns its record without accuracies."""
+        number = self.rounds + 1
+        exchanged = self._exchange(len(self._phases) - 1, number, self.participants(number))
+        self.rounds = number
+        observed = self.problem.method.observe(self.problem.task, self._server)
+        return {"round": number, **exchanged} | ({"metrics": dict(observed)} if observed else {})
+
+    def participants(self, number: int) -> list[int]:
+        """The clients of a round, in the order of their ids."""
+        if self._per_round == len(self._clients):
+            return self._clients
+        draw = self.problem.task.generator("sampling", number)
+        chosen = torch.randperm(len(self._clients), generator=draw)[: self._per_round]
+        return [self._clients[position] for position in sorted(chosen.tolist())]
+
+    def evaluate(self, personal: bool) -> dict[str, Any]:
+        """Accuracies: per domain, and where asked of the clients on their own kind of data."""
+        method, task = self.problem.method, self.problem.task
+        has_private_state = bool(method.client(task))
+        if method.has_global_model and not (personal and has_private_state):
+            return self._score_global_model(personal)
+        everyone = self.hosts.score(self._server, self._clients)
+        test = (
+            self._score_global_model(personal=False)["test"]
+            if method.has_global_model
+            else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
+        )
+        own = fmean(scores.own for scores in everyone) if personal else None
+        return _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+
+    def _score_global_model(self, personal: bool) -> dict[str, Any]:
+        right = {
+            name: correct(self.problem, self._server, None, samples)
+            for name, samples in self.problem.test.items()
+        }
+        held_out = [
+            fraction(correct(self.problem, self._server, None, samples))
+            for samples in self.problem.validation.values()
+        ]
+        own = fmean(own_accuracy(self.problem, right, client) for client in self._clients)
+        test = {name: fraction(hits) for name, hits in right.items()}
+        return _scores(test, own if personal else None, held_out)
+
+    def save(self, folder: Path) -> None:
+        save_state(self._server, folder / "server.pt")
+        self.hosts.save(folder)
+
+    def load(self, folder: Path, rounds: int) -> None:
+        self._server = load_state(folder / "server.pt", self.problem.task.device)
+        self.hosts.load(folder)
+        self.rounds = rounds
+
+    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> dict[str, int]:
+        exchange = self._phases[phase]
+        messages = [(client, exchange.down(self._server, client)) for client in clients]
+        replies = self.hosts.run(phase, number, messages)
+        sound = [reply for reply in replies if reply.sound]
+        if sound:
+            self._server = exchange.aggregate(self._server, sound)
+        return {
+            "bytes_up": _bytes([reply.content for reply in replies]),
+            "bytes_down": _bytes([message for _, message in messages]),
+            "clients": len(clients),
+            "dropped": len(replies) - len(sound),
+        }
+
+
+def _bytes(messages: Sequence[Message]) -> int:
+    return sum(size_in_bytes(message) for message in messages)
+
+
+def _scores(test: dict[str, float], own: float | None, validation: Sequence[float]) -> dict[str, Any]:
+    record: dict[str, Any] = {"test": test}
+    if own is not None:
+        record["personal"] = own
+    if validation:
+        record["validation"] = fmean(validation)
+    return record

@@ -1,0 +1,169 @@
+"""Hosts: where clients live. A host owns their data and private state and does their local work.
+
+The server's side of a round is the same whatever the host (see `federation.py`), so the executors differ only
+in how `run` computes the replies.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from bench.engine.checkpoints import load_state, save_state
+from methods.base import FedAlgorithm, Message, Reply, Round, State, Task
+from methods.parts.batches import PIECE, RaggedBatches
+from methods.parts.streams import generator
+from methods.parts.tree import leaves_of
+
+
+class Samples(NamedTuple):
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything about a cell that does not change while it runs."""
+
+    task: Task
+    method: FedAlgorithm
+    epochs: int
+    batch_size: int
+    train: Mapping[int, Samples]
+    """Client → its training samples."""
+    validation: Mapping[int, Samples]
+    """Client → samples held out from its training data; empty where a cell holds out none."""
+    test: Mapping[str, Samples]
+    """Domain → its test set."""
+    own_test: Mapping[int, Mapping[str, Tensor]]
+    """Client → domain → positions in that domain's test set which are like the client's own data."""
+
+    def phases(self, task: Task) -> list[Round]:
+        """The exchanges before the first round, then the one that is repeated."""
+        return [*self.method.prelude(task), self.method.round(task)]
+
+    def orders(self, client: int, number: int) -> list[Tensor]:
+        """In which order the client visits its samples in every epoch of a round."""
+        draw = generator(self.task.seed, "batches", client, number)
+        count = len(self.train[client].y)
+        return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+
+
+class Scores(NamedTuple):
+    """Accuracies of one model."""
+
+    test: dict[str, float]
+    own: float
+    validation: float | None
+
+
+class Hosts(Protocol):
+    """One host, or several behind the same face."""
+
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        """Do the local work of these clients and return their replies in the same order."""
+
+    def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
+        """How well each client predicts, with its private state."""
+
+    def save(self, folder: Path) -> None: ...
+
+    def load(self, folder: Path) -> None: ...
+
+
+class Host(ABC):
+    def __init__(self, problem: Problem, name: str = "0") -> None:
+        self.problem = problem
+        self.name = name
+        self._states: dict[int, State] = {}
+
+    @abstractmethod
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]: ...
+
+    def state(self, client: int) -> State:
+        if client not in self._states:
+            return self.problem.method.client(self.problem.task)
+        return self._states[client]
+
+    def finish(self, client: int, content: Message, state: State, sound: bool) -> Reply:
+        """A client whose work blew up keeps the state it had, and can take part again."""
+        if state and sound:
+            self._states[client] = state
+        return Reply(client, len(self.problem.train[client].y), content, sound)
+
+    def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
+        return [score(self.problem, server, self.state(client), client) for client in clients]
+
+    def save(self, folder: Path) -> None:
+        save_state({str(client): state for client, state in self._states.items()}, self._file(folder))
+
+    def load(self, folder: Path) -> None:
+        self._states = {}
+        for file in sorted(folder.glob(self._file(folder, "*").name)):
+            for client, state in load_state(file, self.problem.task.device).items():
+                if int(client) in self.problem.train:
+                    self._states[int(client)] = state
+
+    def _file(self, folder: Path, name: str | None = None) -> Path:
+        return folder / f"clients-{name or self.name}.pt"
+
+
+class LoopHost(Host):
+    """One client after the other: the reference, and the one to debug with."""
+
+    def __init__(self, problem: Problem, name: str = "0") -> None:
+        super().__init__(problem, name)
+        self._phases = problem.phases(problem.task)
+
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        return [self._work(phase, number, client, message) for client, message in messages]
+
+    def _work(self, phase: int, number: int, client: int, message: Message) -> Reply:
+        x, y = self.problem.train[client]
+        orders = [order.to(y.device) for order in self.problem.orders(client, number)]
+        batches = RaggedBatches(x, y, orders, self.problem.batch_size)
+        content, state = self._phases[phase].local(self.state(client), message, batches)
+        return self.finish(client, content, state, is_finite([content, state]))
+
+
+def is_finite(nest: Any) -> bool:
+    """Whether there is no NaN and no infinity in it (a sum that overflows counts as infinite)."""
+    sums = [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
+    return not sums or bool(torch.isfinite(torch.stack(sums)).all())
+
+
+def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
+    """The accuracies that a client gets with this state (None: with the global model)."""
+    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
+    held_out = problem.validation.get(client)
+    return Scores(
+        test={domain: fraction(hits) for domain, hits in right.items()},
+        own=own_accuracy(problem, right, client),
+        validation=None if held_out is None else fraction(correct(problem, server, state, held_out)),
+    )
+
+
+def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
+    hits = [right[domain][positions] for domain, positions in problem.own_test[client].items()]
+    return fraction(torch.cat(hits))
+
+
+def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
+    """For every sample whether the prediction is right."""
+    task, method = problem.task, problem.method
+    with torch.no_grad():
+        parts = [
+            method.predict(task, server, state, x).argmax(dim=1) == y
+            for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
+        ]
+    return torch.cat(parts)
+
+
+def fraction(hits: Tensor) -> float:
+    return float(hits.double().mean())

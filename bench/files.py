@@ -1,0 +1,26 @@
+"""Small files that are either there whole or not at all."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def write_atomically(file: Path, text: str) -> None:
+    draft = file.with_name(f".{file.name}.{os.getpid()}.draft")
+    try:
+        with draft.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_json(file: Path, value: Any) -> None:
+    write_atomically(file, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))

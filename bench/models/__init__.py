@@ -1,0 +1,30 @@
+"""Models by name: one file each in `architectures`, options checked, weights drawn from the cell's seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bench.registry import Registry
+
+if TYPE_CHECKING:
+    from bench.models.base import ModelSpec
+
+
+def _base() -> type[ModelSpec]:
+    from bench.models.base import ModelSpec
+
+    return ModelSpec
+
+
+MODELS: Registry[ModelSpec] = Registry(
+    "bench.models.architectures", group="bench.models", kind="model", base=_base
+)
+
+
+def model_spec(options: Mapping[str, Any]) -> ModelSpec:
+    """The checked options of a model, from a mapping with its `name`."""
+    from bench.validation import validated
+
+    values = dict(options)
+    return validated(MODELS.load(values.pop("name", "")), values, "model")

@@ -1,0 +1,1 @@
+"""One file a model; the file's name is the model's."""

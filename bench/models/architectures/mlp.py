@@ -1,0 +1,25 @@
+"""A multi-layer perceptron with one hidden layer, for flat inputs and small images."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+from torch import nn
+
+from bench.models.base import ModelSpec, Pixels
+from methods.parts.task import SplitModel
+
+
+class MLP(ModelSpec):
+    hidden: int = Field(default=128, gt=0)
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        encoder = nn.Sequential(Pixels(), nn.Flatten(), nn.Linear(math.prod(shape), self.hidden), nn.ReLU())
+        return SplitModel(
+            encoder,
+            nn.Identity(),
+            nn.Linear(self.hidden, classes),
+            feature_size=self.hidden,
+            embedding_size=self.hidden,
+        )

@@ -1,0 +1,95 @@
+"""Names to classes: one file each in a package, or an entry point of somebody else's package."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from bench.errors import UserError, nearest
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Finds the classes of one kind by file name, without importing anything before `load`.
+
+    A file `NAME.py` of the package holds exactly one public subclass of the base class; subpackages,
+    `base.py` and names with a leading underscore are not counted. An entry point gives the class itself.
+    Where both have a name, the file wins: an installed package cannot replace what the project ships.
+    """
+
+    def __init__(self, package: str, group: str, kind: str, base: Callable[[], type[T]]) -> None:
+        self.package = package
+        self.group = group
+        self.kind = kind
+        self._base = base
+
+    def names(self) -> list[str]:
+        return sorted({*self._files(), *self._entry_points()})
+
+    def summaries(self) -> dict[str, str]:
+        """Name → first line of the module's docstring, read from the source text."""
+        files, points = self._files(), self._entry_points()
+        return {
+            name: _first_docstring_line(files[name]) if name in files else _origin(points[name])
+            for name in self.names()
+        }
+
+    def load(self, name: str) -> type[T]:
+        if name in self._files():
+            return self._single_class(name)
+        point = self._entry_points().get(name)
+        if point is None:
+            raise UserError(f"unknown {self.kind} '{name}'; {nearest(name, self.names())}")
+        found = point.load()
+        if not (inspect.isclass(found) and issubclass(found, self._base())):
+            raise UserError(
+                f"{self.kind} '{name}': the entry point {point.value} is no subclass of "
+                f"{self._base().__name__}; correct it in the package that declares it"
+            )
+        return found
+
+    def _files(self) -> dict[str, Path]:
+        spec = importlib.util.find_spec(self.package)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+        modules = {}
+        for folder in folders:
+            for module in pkgutil.iter_modules([folder]):
+                if not module.ispkg and module.name != "base" and not module.name.startswith("_"):
+                    modules[module.name] = Path(folder) / f"{module.name}.py"
+        return modules
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _single_class(self, name: str) -> type[T]:
+        module = importlib.import_module(f"{self.package}.{name}")
+        base = self._base()
+        found = [
+            value
+            for attribute, value in vars(module).items()
+            if inspect.isclass(value)
+            and issubclass(value, base)
+            and value.__module__ == module.__name__
+            and not attribute.startswith("_")
+        ]
+        if len(found) != 1:
+            raise UserError(
+                f"{self.kind} '{name}': {self._files()[name]} must define exactly one public subclass of "
+                f"{base.__name__}, but has {len(found)}; give helpers a leading underscore"
+            )
+        return found[0]
+
+
+def _first_docstring_line(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    return docstring.splitlines()[0] if docstring else ""
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"from the package {point.dist.name}" if point.dist else f"from {point.value}"

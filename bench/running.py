@@ -1,0 +1,220 @@
+"""`bench run`: plan, check all that can be checked, run what is missing, track it, make the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from bench.cells import Conditions, failure_of, is_done
+from bench.config import Suite
+from bench.data import dataset_spec
+from bench.engine.assembly import assemble
+from bench.engine.executors import check_executor, choose
+from bench.errors import UserError
+from bench.files import write_json
+from bench.planning import SCHEMA, PlannedCell, plan_cells
+from bench.progress import View, make_view
+from bench.tracking import Tracker, TrackingError
+from methods.parts.task import Task
+from reports.figures import convergence_figure
+from reports.records import load_run
+from reports.write import write_tables
+
+if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
+    from bench.tuning import Resources
+
+FORMATS = ("md", "latex", "csv")
+
+
+@dataclass(frozen=True)
+class Plan:
+    suite: Suite
+    cells: list[PlannedCell]
+    directory: Path
+    settings: dict[str, Any]
+    """What the user changed of the suite."""
+
+    @property
+    def pending(self) -> list[PlannedCell]:
+        return [cell for cell in self.cells if not is_done(self.directory / cell.directory)]
+
+    def write(self) -> None:
+        dataset = dict(self.cells[0].config["dataset"])
+        write_json(
+            self.directory / "plan.json",
+            {
+                "schema": SCHEMA,
+                "suite": {
+                    "name": self.suite.suite,
+                    "version": self.suite.version,
+                    "title": self.suite.title,
+                },
+                "table": self.suite.table.model_dump(),
+                "domains": list(dataset_spec(dataset.pop("name"), dataset).domain_names()),
+                "set": self.settings,
+                "cells": [
+                    {
+                        "cell": cell.cell,
+                        "dir": cell.directory,
+                        "method": cell.method,
+                        "label": cell.label,
+                        "variant": cell.variant,
+                        "seed": cell.seed,
+                    }
+                    for cell in self.cells
+                ],
+            },
+        )
+
+
+def make_plan(suite: Suite, out: Path, settings: dict[str, Any]) -> Plan:
+    return Plan(suite, plan_cells(suite), out / suite.suite, settings)
+
+
+def check_before_start(plan: Plan, conditions: Conditions) -> Task | None:
+    """Find missing data, impossible partitions and unsuitable methods before anything is written.
+
+    Returns the task of the first cell, from which the choice of the executor is explained.
+    """
+    check_executor(conditions.executor)
+    seen: set[str] = set()
+    first: Task | None = None
+    for cell in plan.pending:
+        parts = [cell.config[key] for key in ("dataset", "partition", "model", "training", "method")]
+        if (key := repr(parts)) not in seen:
+            seen.add(key)
+            task = assemble(cell.config, conditions.data_root).problem.task
+            first = first or task
+    return first
+
+
+def make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {directory}: {error.strerror}; choose another folder with --out"
+        ) from None
+
+
+def run(
+    plan: Plan,
+    conditions: Conditions,
+    resources: Resources | None,
+    tracker: Tracker,
+    console: Console,
+    address: str | None = None,
+) -> int:
+    """Returns the number of cells that failed."""
+    pending = plan.pending
+    plan.write()
+    with Recording(plan, tracker, console) as recording:
+        recording.catch_up([cell for cell in plan.cells if cell not in pending])
+        if pending:
+            from bench.tuning import Resources, require_room, run_cells, start_ray
+
+            resources = resources or Resources()
+            start_ray(address)
+            require_room(resources)
+            title = f"{plan.suite.suite} v{plan.suite.version}"
+            with make_view(console, title, pending, len(plan.cells) - len(pending)) as view:
+                run_cells(plan.directory, pending, conditions, resources, _Watcher(view, recording))
+    return len(plan.pending)
+
+
+class Recording:
+    """Logs finished cells to MLflow beside the run, in a thread of its own; a failure is said once."""
+
+    def __init__(self, plan: Plan, tracker: Tracker, console: Console) -> None:
+        self._plan, self._tracker, self._console = plan, tracker, console
+        self._directories = {cell.cell: plan.directory / cell.directory for cell in plan.cells}
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._tasks: list[Future[None]] = []
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def catch_up(self, cells: Sequence[PlannedCell]) -> None:
+        """Log what an earlier run finished but had no time to log."""
+        for directory in self._tracker.pending([self._directories[cell.cell] for cell in cells]):
+            self._submit(directory)
+
+    def log(self, cell: str) -> None:
+        self._submit(self._directories[cell])
+
+    def _submit(self, directory: Path) -> None:
+        self._tasks.append(self._pool.submit(self._tracker.log_cell, self._plan.directory, directory))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=kind is not None)
+        errors = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
+        problems = [error for error in errors if error is not None]
+        unexpected = [error for error in problems if not isinstance(error, TrackingError)]
+        if unexpected and kind is None:
+            raise unexpected[0]
+        if problems:
+            text = f"warning: {len(problems)} cells are not in MLflow: {problems[0]}"
+            self._console.print(text, markup=False)
+
+
+class _Watcher:
+    """Shows what happens and has finished cells logged."""
+
+    def __init__(self, view: View, recording: Recording) -> None:
+        self._view, self._recording = view, recording
+
+    def advanced(self, cell: str, rounds: int, average: float | None) -> None:
+        self._view.advanced(cell, rounds, average)
+
+    def finished(self, cell: str) -> None:
+        self._view.finished(cell)
+        self._recording.log(cell)
+
+    def failed(self, cell: str, reason: str) -> None:
+        self._view.failed(cell, reason)
+        self._recording.log(cell)
+
+
+def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
+    """Tables and figures of a run directory."""
+    target = out or directory
+    files = write_tables(directory, formats, target / "tables")
+    run = load_run(directory)
+    if not any(cell.result for cell in run.cells):
+        return files
+    figures = target / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    return files + convergence_figure(run, figures / "convergence")
+
+
+def describe(plan: Plan, conditions: Conditions, task: Task | None) -> list[str]:
+    """The plan in words."""
+    done = len(plan.cells) - len(plan.pending)
+    methods = list(dict.fromkeys(cell.label for cell in plan.cells))
+    lines = [
+        f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
+        f"cells: {len(plan.cells)} ({len(methods)} methods × {plan.suite.seeds} seeds"
+        + (f" × {len(plan.suite.variants)} variants" if plan.suite.variants else "")
+        + f"), {done} already done, {len(plan.cells) - done} to run",
+        f"methods: {', '.join(methods)}",
+        f"folder: {plan.directory}",
+    ]
+    if task is not None:
+        asked = conditions.executor
+        chosen, reason = choose(task) if asked == "auto" else (asked, "asked for with --executor")
+        lines.append(f"executor: {chosen} ({reason})")
+    return lines
+
+
+def failures(plan: Plan) -> dict[str, str]:
+    """Cell folder → why it failed."""
+    reasons = {cell.directory: failure_of(plan.directory / cell.directory) for cell in plan.pending}
+    return {directory: reason or "did not finish" for directory, reason in reasons.items()}

@@ -1,0 +1,1 @@
+"""Federated-learning methods: one short file each, found by their file name."""

@@ -1,0 +1,97 @@
+"""The one interface of all methods.
+
+A method is a frozen object that *is* its hyperparameters. Everything that changes during a run is an
+argument or a result of its functions: what the server keeps, what a client keeps to itself, and the
+messages between them. Only `Reply.content` travels up and only the result of `down` travels down; the
+server functions never have a client's private state in scope.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from methods.parts.batches import Batch, Batches
+from methods.parts.task import Task
+from methods.parts.training import Loss
+from methods.parts.tree import Tree, weighted_sum
+
+__all__ = ["Batch", "Batches", "FedAlgorithm", "Loss", "Message", "Reply", "Round", "State", "Task", "Tree"]
+
+State: TypeAlias = dict[str, Any]
+"""Names to trees and tensors. Of one shape for all clients, so that clients can be stacked."""
+Message: TypeAlias = dict[str, Any]
+
+
+class Reply(NamedTuple):
+    client: int
+    samples: int
+    content: Message
+    sound: bool = True
+    """False if anything in it is NaN or infinite: such a reply is left out of the aggregation."""
+
+
+class Round(NamedTuple):
+    """One exchange between the server and the clients of a round."""
+
+    down: Callable[[State, int], Message]
+    """(server, client id) → message"""
+    local: Callable[[State, Message, Batches], tuple[Message, State]]
+    """(client, message, batches) → (reply, client)"""
+    aggregate: Callable[[State, Sequence[Reply]], State]
+    """(server, replies in the order of the clients) → server"""
+
+
+class FedAlgorithm(BaseModel, ABC):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    label: ClassVar[str]
+    """The name in tables."""
+    version: ClassVar[int] = 1
+    """Raised whenever the method computes something else than before: part of a cell's identity."""
+    has_global_model: ClassVar[bool] = True
+    """Without one, a table shows the mean over the clients' own models."""
+    pools_data: ClassVar[bool] = False
+    """One client holds the data of all."""
+
+    weighting: Literal["samples", "uniform"] = "samples"
+    """How much a client counts in an average: by its number of samples, or all the same."""
+
+    def server(self, task: Task) -> State:
+        """What the server keeps, at the start."""
+        return {"model": task.initial}
+
+    def client(self, task: Task) -> State:
+        """What a client keeps to itself, before its first participation."""
+        return {}
+
+    def prelude(self, task: Task) -> list[Round]:
+        """Exchanges with all clients before round 1."""
+        return []
+
+    @abstractmethod
+    def round(self, task: Task) -> Round:
+        """The exchange that is repeated."""
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        """Class scores; with a client's state those of its own model, where the method has such."""
+        return task.logits(server["model"], x)
+
+    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+        """Figures for the record of a round."""
+        return {}
+
+    def check(self, task: Task) -> None:
+        """Raise ValueError with one sentence if the method cannot work on this task."""
+
+    def weights(self, replies: Sequence[Reply]) -> list[float]:
+        """The clients' shares in an average; they sum to 1."""
+        parts = [reply.samples if self.weighting == "samples" else 1 for reply in replies]
+        return [part / sum(parts) for part in parts]
+
+    def average(self, replies: Sequence[Reply], key: str = "model") -> Tree:
+        return weighted_sum([reply.content[key] for reply in replies], self.weights(replies))

@@ -1,0 +1,13 @@
+"""Centralised training: one client holds everybody's data. The upper bound of every table.
+
+The same epochs, batch size and optimiser as a client's, on the union of the clients' training data.
+"""
+
+from typing import ClassVar
+
+from methods.local import Local
+
+
+class Central(Local):
+    label: ClassVar[str] = "Central"
+    pools_data: ClassVar[bool] = True

@@ -1,0 +1,1 @@
+"""What method files are built from: the parameter tree, batches, optimisers, losses and the task."""

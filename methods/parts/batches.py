@@ -1,0 +1,132 @@
+"""A client's samples, cut into the steps of one round.
+
+The same method code meets two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
+shorter, and `PaddedBatches`, where all clients of a round are stacked and padded to one shape, with masks
+that say which samples and which steps are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    x: Tensor
+    y: Tensor
+    mask: Tensor | None = None
+    """1 for a real sample, 0 for padding; None: all are real."""
+    live: Tensor | None = None
+    """Whether this step is real for this client; None: it is."""
+    stacked: bool = False
+    """Whether this is one client of a stack, seen from inside `vmap`."""
+
+    def mean(self, per_sample: Tensor) -> Tensor:
+        """The mean over the real samples."""
+        if self.mask is None:
+            return per_sample.mean()
+        return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
+
+
+class Batches(Protocol):
+    @property
+    def steps(self) -> int | Tensor:
+        """How many real steps this client takes in the round."""
+
+    @property
+    def samples(self) -> int | Tensor:
+        """How many training samples the client holds."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The steps of the round, in order."""
+
+    def once(self) -> Iterator[Batch]:
+        """Every sample of the client exactly once, in bounded pieces."""
+
+
+class RaggedBatches:
+    """One client's batches, cut from its own tensors."""
+
+    def __init__(self, x: Tensor, y: Tensor, orders: list[Tensor], size: int) -> None:
+        self._x, self._y, self._orders, self._size = x, y, orders, size
+
+    @property
+    def steps(self) -> int:
+        return len(self._orders) * -(-self.samples // self._size)
+
+    @property
+    def samples(self) -> int:
+        return len(self._y)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for order in self._orders:
+            pieces = zip(self._x[order].split(self._size), self._y[order].split(self._size), strict=True)
+            yield from (Batch(x, y) for x, y in pieces)
+
+    def once(self) -> Iterator[Batch]:
+        pieces = zip(self._x.split(PIECE), self._y.split(PIECE), strict=True)
+        return (Batch(x, y) for x, y in pieces)
+
+
+class PaddedBatches(NamedTuple):
+    """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
+
+    x: Tensor
+    y: Tensor
+    order: Tensor
+    """steps × batch size, positions in the pool."""
+    mask: Tensor | None
+    live: Tensor | None
+    own: Tensor
+    """pieces × piece size: the client's samples once each."""
+    own_mask: Tensor | None
+    steps: Tensor
+    samples: Tensor
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        for step in range(self.order.shape[0]):
+            at = self.order[step]
+            yield Batch(
+                self.x[at],
+                self.y[at],
+                None if self.mask is None else self.mask[step],
+                None if self.live is None else self.live[step],
+                stacked=True,
+            )
+
+    def once(self) -> Iterator[Batch]:
+        for piece in range(self.own.shape[0]):
+            at = self.own[piece]
+            mask = None if self.own_mask is None else self.own_mask[piece]
+            yield Batch(self.x[at], self.y[at], mask, stacked=True)
+
+
+PIECE = 128
+"""Samples per piece of `once`."""
+
+
+def stack_orders(
+    orders: list[list[Tensor]], counts: list[int], starts: list[int], size: int
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Pad several clients' visiting orders to one (clients, steps, size) block of pool positions.
+
+    `orders[k]` holds client k's permutation for every epoch, `starts[k]` where its samples begin in the pool.
+    """
+    steps = [len(epochs) * -(-count // size) for epochs, count in zip(orders, counts, strict=True)]
+    most = max(steps)
+    if all(count == counts[0] and count % size == 0 for count in counts):
+        rows = [torch.cat(epochs) + start for epochs, start in zip(orders, starts, strict=True)]
+        return torch.stack(rows).view(len(rows), most, size), None, None
+    order = torch.tensor(starts)[:, None].expand(-1, most * size).clone()
+    mask = torch.zeros(len(orders), most * size)
+    for k, epochs in enumerate(orders):
+        width = -(-counts[k] // size) * size
+        for epoch, permutation in enumerate(epochs):
+            cells = slice(epoch * width, epoch * width + counts[k])
+            order[k, cells] = permutation + starts[k]
+            mask[k, cells] = 1
+    live = None if min(steps) == most else torch.arange(most) < torch.tensor(steps)[:, None]
+    return order.view(-1, most, size), mask.view(-1, most, size), live

@@ -1,0 +1,33 @@
+"""Losses over a batch whose padded samples must not count."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from methods.parts.batches import Batch
+
+
+def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean cross-entropy over the live samples."""
+    if not batch.stacked:
+        return F.cross_entropy(logits, batch.y)
+    # Written out, as `vmap` would take PyTorch's own function apart in Python at every step.
+    return batch.mean(-F.log_softmax(logits, dim=-1).gather(-1, batch.y[:, None])[:, 0])
+
+
+def on_sphere(vectors: Tensor) -> Tensor:
+    """nor(v) = v / ‖v‖₂, row by row."""
+    return F.normalize(vectors, dim=-1)
+
+
+def class_sums(features: Tensor, batch: Batch, classes: int) -> tuple[Tensor, Tensor]:
+    """Per class: the sum of the live samples' features, and how many they are."""
+    members = (batch.y[:, None] == torch.arange(classes, device=batch.y.device)).to(features.dtype)
+    if batch.mask is not None:
+        members = members * batch.mask[:, None]
+    return members.T @ features, members.sum(dim=0)
+
+
+def safe_divide(total: Tensor, count: Tensor) -> Tensor:
+    """total / count row by row, 0 where the count is 0."""
+    return total / torch.clamp(count, min=1)[:, None]

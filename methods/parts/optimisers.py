@@ -1,0 +1,138 @@
+"""Optimisers as pure rules: (parameters, gradients, memory) → (parameters, memory).
+
+They work on lists of tensors through a `Kit`: in place on whole lists where the tensors are one client's
+own, out of place one by one where the tensors are stacked by `vmap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+Tensors: TypeAlias = list[Tensor]
+
+
+class Kit(NamedTuple):
+    """List arithmetic; `into` may overwrite its first argument, which belongs to the optimiser."""
+
+    add: Callable[..., Any]
+    add_into: Callable[..., Any]
+    scale_into: Callable[..., Any]
+
+
+def _add_into_lists(target: Tensors, other: Tensors, alpha: float) -> Tensors:
+    torch._foreach_add_(target, other, alpha=alpha)
+    return target
+
+
+def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
+    torch._foreach_mul_(target, factor)
+    return target
+
+
+def _add_each(target: Tensors, other: Tensors, alpha: float) -> Tensors:
+    return [torch.add(a, b, alpha=alpha) for a, b in zip(target, other, strict=True)]
+
+
+IN_PLACE = Kit(
+    add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
+    add_into=_add_into_lists,
+    scale_into=_scale_into_lists,
+)
+ONE_BY_ONE = Kit(
+    add=_add_each, add_into=_add_each, scale_into=lambda a, factor: [leaf * factor for leaf in a]
+)
+
+
+class Group(BaseModel):
+    """Other values for the parameters whose name contains `match`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    match: str = Field(min_length=1)
+    lr: float = Field(gt=0)
+
+
+class _Optimiser(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    lr: float = Field(gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip_norm: float | None = Field(default=None, gt=0)
+    """Largest norm of the whole gradient."""
+    groups: tuple[Group, ...] = ()
+    """The first group that matches a parameter's name sets its learning rate."""
+
+    def rates(self, names: Sequence[str]) -> list[float]:
+        return [next((g.lr for g in self.groups if g.match in name), self.lr) for name in names]
+
+    def start(self, params: Tensors) -> Any:
+        raise NotImplementedError
+
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: list[float], kit: Kit) -> Any:
+        raise NotImplementedError
+
+    def clipped(self, grads: Tensors) -> Tensors:
+        if self.clip_norm is None:
+            return grads
+        norm = torch.stack([grad.square().sum() for grad in grads]).sum().sqrt()
+        factor = torch.clamp(self.clip_norm / (norm + 1e-6), max=1.0)
+        return [grad * factor for grad in grads]
+
+    def move(self, params: Tensors, direction: Tensors, rates: list[float], kit: Kit) -> Tensors:
+        """params − rate · direction."""
+        if len(set(rates)) == 1:
+            return kit.add_into(params, direction, alpha=-rates[0])
+        return [torch.add(p, d, alpha=-r) for p, d, r in zip(params, direction, rates, strict=True)]
+
+
+class SGD(_Optimiser):
+    name: Literal["sgd"] = "sgd"
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+
+    def start(self, params: Tensors) -> Tensors:
+        return [torch.zeros_like(p) for p in params] if self.momentum else []
+
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: list[float], kit: Kit) -> Any:
+        grads = self.clipped(grads)
+        if self.weight_decay:
+            grads = kit.add(grads, params, alpha=self.weight_decay)
+        if self.momentum:
+            memory = kit.add_into(kit.scale_into(memory, self.momentum), grads, alpha=1.0)
+            grads = memory
+        return self.move(params, grads, rates, kit), memory
+
+
+class Adam(_Optimiser):
+    name: Literal["adam"] = "adam"
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = Field(default=1e-8, gt=0)
+
+    def start(self, params: Tensors) -> dict[str, Any]:
+        return {
+            "step": torch.zeros((), dtype=torch.float64),
+            "mean": [torch.zeros_like(p) for p in params],
+            "square": [torch.zeros_like(p) for p in params],
+        }
+
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: list[float], kit: Kit) -> Any:
+        beta1, beta2 = self.betas
+        grads = self.clipped(grads)
+        if self.weight_decay:
+            grads = kit.add(grads, params, alpha=self.weight_decay)
+        step = memory["step"] + 1
+        mean = kit.add_into(kit.scale_into(memory["mean"], beta1), grads, alpha=1 - beta1)
+        square = kit.scale_into(memory["square"], beta2)
+        square = kit.add_into(square, [grad * grad for grad in grads], alpha=1 - beta2)
+        first = 1 / (1 - beta1**step)
+        second = 1 / (1 - beta2**step).sqrt()
+        direction = [
+            (m * first.to(m.dtype)) / ((v.sqrt() * second.to(v.dtype)) + self.epsilon)
+            for m, v in zip(mean, square, strict=True)
+        ]
+        return self.move(params, direction, rates, kit), {"step": step, "mean": mean, "square": square}
+
+
+Optimiser: TypeAlias = Annotated[SGD | Adam, Field(discriminator="name")]

@@ -1,0 +1,1 @@
+"""From records to paper: tables, statistics, figures. Knows nothing of training."""

@@ -1,0 +1,53 @@
+"""The numbers that papers print, kept as data in published/*.yaml, found by suite and method."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+AVERAGE = "average"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a paper prints for one method on one suite, in percent."""
+
+    paper: str
+    trust: str
+    average: float | None
+    columns: Mapping[str, float | None]
+    """By domain or by variant, as the paper's table has it."""
+
+
+def printed_numbers(suite: str, method: str) -> Printed | None:
+    """The printed row of a method on a suite; None if no paper at hand prints one."""
+    return _all_printed().get((suite, method))
+
+
+@cache
+def _all_printed() -> dict[tuple[str, str], Printed]:
+    found: dict[tuple[str, str], Printed] = {}
+    folder = files("reports").joinpath("published")
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if not file.name.endswith(".yaml"):
+            continue
+        paper = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for suite, table in paper["tables"].items():
+            for method, values in table["rows"].items():
+                if (suite, method) in found:
+                    raise ValueError(f"{file.name}: {method} on {suite} is printed in two files")
+                found[suite, method] = _printed(paper, table["columns"], values)
+    return found
+
+
+def _printed(paper: Mapping[str, Any], columns: list[Any], values: list[float | None]) -> Printed:
+    """A row has a value per column, then the average unless the table prints none or is one itself."""
+    names = [str(column) for column in columns]
+    if len(values) == len(names) + 1:
+        names.append(AVERAGE)
+    by_name = dict(zip(names, values, strict=True))
+    average = by_name.pop(AVERAGE, None)
+    return Printed(paper["paper"], " ".join(paper["trust"].split()), average, by_name)

@@ -1,0 +1,184 @@
+"""Reads a run directory into frozen records; tables and figures are functions of nothing else."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.errors import UserError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The suite that a run belongs to."""
+
+    name: str
+    version: int
+    title: str
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """One planned cell and whatever it has left on disk so far."""
+
+    cell: str
+    method: str
+    label: str
+    variant: str
+    seed: int
+    config: Mapping[str, Any] | None
+    rounds: list[dict[str, Any]]
+    result: Mapping[str, Any] | None
+    error: str | None
+
+    def accuracy(self, domain: str) -> float | None:
+        """Final test accuracy on a domain as a fraction; None if there is no finite value."""
+        return finite(self.result["final"]["test"].get(domain)) if self.result else None
+
+    @property
+    def personal(self) -> float | None:
+        """Final mean over clients of own-test accuracy as a fraction; None if there is no finite value."""
+        return finite(self.result["final"].get("personal")) if self.result else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan and its cells, in the plan's order."""
+
+    suite: Suite
+    kind: str
+    domains: tuple[str, ...]
+    tuning: Mapping[str, Any] | None
+    cells: tuple[CellRecord, ...]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The settings of the suite that the plan holds, in order; a lone one may have the name ""."""
+        return tuple(dict.fromkeys(cell.variant for cell in self.cells))
+
+
+def finite(value: object) -> float | None:
+    """The value as a float, or None if it is absent, NaN or infinite."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def load_run(path: Path) -> Run:
+    """Read the plan of a run directory and the records of every planned cell."""
+    plan_file = path / "plan.json"
+    if not plan_file.is_file():
+        raise UserError(
+            f"No plan.json in {path}: give the directory of a run, or make one with `bench run --suite NAME`."
+        )
+    plan = _read_json(plan_file)
+    _check_schema(plan, plan_file)
+    try:
+        suite = plan["suite"]
+        run = Run(
+            suite=Suite(suite["name"], suite["version"], suite.get("title", "")),
+            kind=plan["table"]["kind"],
+            domains=tuple(plan["domains"]),
+            tuning=plan.get("tuning"),
+            cells=tuple(_load_cell(path, entry) for entry in plan["cells"]),
+        )
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise UserError(
+            f"{plan_file} is incomplete ({problem!r}): run the suite again to write it anew."
+        ) from problem
+    if not run.cells:
+        raise UserError(f"{plan_file} plans no cells: run the suite with at least one method and one seed.")
+    _check_planned_once(run, plan_file)
+    return run
+
+
+def _load_cell(run_directory: Path, entry: Mapping[str, Any]) -> CellRecord:
+    directory = run_directory / entry["dir"]
+    result = _read_record(directory / "result.json", entry["cell"])
+    final = result.get("final") if result else None
+    if result and not (isinstance(final, dict) and isinstance(final.get("test"), dict)):
+        raise UserError(f"{directory / 'result.json'} has no final.test: delete it and run the suite again.")
+    return CellRecord(
+        cell=entry["cell"],
+        method=entry["method"],
+        label=entry["label"],
+        variant=entry["variant"],
+        seed=entry["seed"],
+        config=_read_record(directory / "config.json", entry["cell"]),
+        rounds=_read_rounds(directory / "rounds.jsonl"),
+        result=result,
+        error=None if result else _read_error(directory / "error.json"),
+    )
+
+
+def _read_record(file: Path, cell: str) -> dict[str, Any] | None:
+    if not file.is_file():
+        return None
+    record = _read_json(file)
+    _check_schema(record, file)
+    if record.get("cell") != cell:
+        raise UserError(
+            f"{file} belongs to cell {record.get('cell')}, but the plan expects {cell}: "
+            "delete its directory and run the suite again."
+        )
+    return record
+
+
+def _read_rounds(file: Path) -> list[dict[str, Any]]:
+    """The rounds in order. A round done again after a restart counts once, as last written."""
+    if not file.is_file():
+        return []
+    lines = file.read_bytes().splitlines()
+    rounds: dict[int, dict[str, Any]] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            rounds[record["round"]] = record
+        except (ValueError, KeyError, TypeError) as problem:
+            if number == len(lines):  # a killed process can leave half a line at the end
+                break
+            raise UserError(
+                f"{file} is damaged at line {number}: delete its directory and run the suite again."
+            ) from problem
+    return [rounds[number] for number in sorted(rounds)]
+
+
+def _read_error(file: Path) -> str | None:
+    if not file.is_file():
+        return None
+    text = str(_read_json(file).get("error") or "no message")
+    first_line = (text.strip().splitlines() or ["no message"])[0]
+    return "".join(character for character in first_line if character.isprintable())
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as problem:
+        raise UserError(
+            f"{file} is not valid JSON ({problem}): delete it and run the suite again."
+        ) from problem
+    if not isinstance(content, dict):
+        raise UserError(f"{file} does not hold a JSON object: delete it and run the suite again.")
+    return content
+
+
+def _check_schema(record: Mapping[str, Any], file: Path) -> None:
+    if record.get("schema") != SCHEMA:
+        raise UserError(
+            f"{file} has schema {record.get('schema')}, but this version reads schema {SCHEMA}: "
+            "use the version of the harness that wrote it, or run the suite again into another directory."
+        )
+
+
+def _check_planned_once(run: Run, plan_file: Path) -> None:
+    counts = Counter((cell.method, cell.label, cell.variant, cell.seed) for cell in run.cells)
+    for (_, label, variant, seed), count in counts.items():
+        if count > 1:
+            raise UserError(
+                f"{plan_file} plans {' '.join(filter(None, (label, variant)))} seed {seed} {count} times: "
+                "run the suite again to write it anew."
+            )

@@ -1,0 +1,8 @@
+"""Tables as text: one file a format."""
+
+from reports.render.csv_rows import to_csv
+from reports.render.latex import to_latex
+from reports.render.markdown import to_markdown
+from reports.render.terminal import to_terminal
+
+__all__ = ["to_csv", "to_latex", "to_markdown", "to_terminal"]

@@ -1,0 +1,113 @@
+"""A table for a paper: needs the package booktabs and nothing else."""
+
+import re
+import unicodedata
+
+from reports.table import Cell, Row, Table
+
+
+def _greek_command(letter: str) -> str:
+    name = unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")
+    return "\\" + (name.capitalize() if letter.isupper() else name)
+
+
+_SYMBOLS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "[": "{[}",  # after a line's end a bare bracket would be read as an option
+    "]": "{]}",
+    "–": "--",
+    "—": "---",
+    "†": r"\dag{}",
+    "’": "'",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+_MATHS = {
+    "±": r"\pm",
+    "−": "-",
+    "×": r"\times",
+    "≈": r"\approx",
+    "≤": r"\le",
+    "≥": r"\ge",
+    "∞": r"\infty",
+    **{letter: _greek_command(letter) for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"},
+    **{character: f"_{digit}" for digit, character in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+}
+
+
+def to_latex(table: Table) -> str:
+    """A `table*` environment with caption, label, rules between the sections, and footnotes below."""
+    sections = [[_row(row) for row in section] for section in table.sections]
+    heading = " & ".join(["Method", *map(escape, table.columns)]) + r" \\"
+    body = [line for section in sections for line in (r"\midrule", *section)]
+    return (
+        "\n".join(
+            [
+                r"\begin{table*}[t]",
+                r"\centering",
+                rf"\caption{{{escape(table.caption)}}}",
+                rf"\label{{tab:{_slug(table.suite, table.variant)}}}",
+                r"\small",
+                r"\setlength{\tabcolsep}{4pt}",
+                rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+                r"\toprule",
+                heading,
+                *body,
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\par\smallskip",
+                r"\begin{minipage}{\linewidth}",
+                r"\footnotesize",
+                *(rf"{_signs((note.sign,))} {escape(note.text)}\par".strip() for note in table.footnotes),
+                r"\end{minipage}",
+                r"\end{table*}",
+            ]
+        )
+        + "\n"
+    )
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it stands; a letter that its default fonts lack becomes a question mark."""
+    return "".join(map(_character, text))
+
+
+def _character(character: str) -> str:
+    if character in _SYMBOLS:
+        return _SYMBOLS[character]
+    if character in _MATHS:
+        return f"${_MATHS[character]}$"
+    known = character.isascii() or (character.isalpha() and ord(character) < 256)
+    return character if known else "?"
+
+
+def _row(row: Row) -> str:
+    label = escape(row.label)
+    label = rf"\textit{{{label}}}" if row.bound else label
+    return " & ".join([label + _signs(row.signs), *map(_value, row.cells)]) + r" \\"
+
+
+def _value(cell: Cell) -> str:
+    mean, _, spread = cell.text.partition(" ± ")
+    text = escape(mean)
+    if cell.mark == "best":
+        text = rf"\textbf{{{text}}}"
+    elif cell.mark == "second":
+        text = rf"\underline{{{text}}}"
+    if spread:
+        text += rf"{{\scriptsize\,$\pm$\,{escape(spread)}}}"
+    return text + _signs(cell.signs)
+
+
+def _signs(signs: tuple[str, ...]) -> str:
+    shown = ", ".join(filter(None, signs))
+    return rf"\textsuperscript{{{escape(shown)}}}" if shown else ""
+
+
+def _slug(*parts: str) -> str:
+    return "-".join(re.findall(r"[A-Za-z0-9.]+", " ".join(parts)))

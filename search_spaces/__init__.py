@@ -1,0 +1,1 @@
+"""Search spaces: one YAML file a method, default and distributions side by side."""
