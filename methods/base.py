@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from methods.parts.batches import Batch, Batches
+from methods.parts.optimisers import Optimiser
 from methods.parts.task import Task
 from methods.parts.training import Loss
 from methods.parts.tree import Tree, weighted_sum
@@ -60,6 +61,8 @@ class FedAlgorithm(BaseModel, ABC):
 
     weighting: Literal["samples", "uniform"] = "samples"
     """How much a client counts in an average: by its number of samples, or all the same."""
+    optimiser: Optimiser | None = None
+    """The clients' optimiser, where it is not the suite's."""
 
     def server(self, task: Task) -> State:
         """What the server keeps, at the start."""

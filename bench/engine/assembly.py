@@ -20,6 +20,7 @@ from bench.methods_registry import METHODS
 from bench.models import model_spec
 from bench.models.base import seeded_model
 from bench.validation import validated, validated_union
+from methods.base import FedAlgorithm
 from methods.parts.optimisers import Optimiser
 from methods.parts.streams import derive
 from methods.parts.task import Task, initial_tree
@@ -53,9 +54,9 @@ def assemble(
     options = dict(config["dataset"])
     dataset = load_dataset(options.pop("name"), options, data_root)
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
-    task = _task(config, dataset, len(partition.clients), device)
     name = config["method"]["name"]
     method = validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+    task = _task(config, method, dataset, len(partition.clients), device)
     try:
         method.check(task)
     except ValueError as error:
@@ -87,7 +88,9 @@ def best_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def _task(config: Mapping[str, Any], dataset: Dataset, clients: int, device: torch.device) -> Task:
+def _task(
+    config: Mapping[str, Any], method: FedAlgorithm, dataset: Dataset, clients: int, device: torch.device
+) -> Task:
     first = next(iter(dataset.train.values()))
     spec = model_spec(config["model"])
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"]).to(device)
@@ -96,7 +99,8 @@ def _task(config: Mapping[str, Any], dataset: Dataset, clients: int, device: tor
         initial=initial_tree(model),
         classes=len(dataset.classes),
         clients=clients,
-        optimiser=validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser"),
+        optimiser=method.optimiser
+        or validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser"),
         seed=config["seed"],
     )
 

@@ -1,0 +1,299 @@
+"""Tiny federations for the contract that every method keeps, and ways to look inside them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bench.config import Suite
+from bench.engine.assembly import assemble
+from bench.engine.federation import Federation
+from bench.engine.hosts import Host, LoopHost, Problem, Samples
+from bench.errors import UserError
+from bench.methods_registry import METHODS
+from bench.models.architectures.cnn import CNN
+from bench.models.architectures.mlp import MLP
+from bench.models.base import ModelSpec, seeded_model
+from bench.planning import plan_cells
+from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task, Tree
+from methods.parts.optimisers import SGD, Optimiser
+from methods.parts.streams import generator
+from methods.parts.task import SplitModel, initial_tree
+
+SIZES = (7, 12, 5)
+"""Samples per client: with batches of 4 their last ones are uneven, and so are the numbers of steps."""
+BATCH = 4
+CLASSES = 3
+PLAIN = SGD(lr=0.1)
+QUICK = {"server_steps": 3}
+"""Hyperparameters that only make a method take longer, where it has them."""
+
+
+class Head(ModelSpec):
+    """A linear classifier on inputs that are features already."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        return SplitModel(
+            nn.Identity(),
+            nn.Identity(),
+            nn.Linear(width, classes),
+            feature_size=width,
+            embedding_size=width,
+        )
+
+
+class TinyModel(NamedTuple):
+    spec: ModelSpec
+    shape: tuple[int, ...]
+
+
+MODELS = {
+    "mlp": TinyModel(MLP(hidden=8), (6,)),
+    "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
+    "head": TinyModel(Head(), (6,)),
+}
+
+
+def make_method(name: str, **hyperparameters: Any) -> FedAlgorithm:
+    kind = METHODS.load(name)
+    quick = {key: value for key, value in QUICK.items() if key in kind.model_fields}
+    return kind(**quick | hyperparameters)
+
+
+def tiny_problem(
+    method: FedAlgorithm,
+    model: str | None = None,
+    *,
+    sizes: Sequence[int] = SIZES,
+    optimiser: Optimiser = PLAIN,
+    epochs: int = 2,
+    batch_size: int = BATCH,
+    seed: int = 0,
+) -> Problem:
+    """Clients 0, 1, … with so many samples each; by default on the first tiny model that the method accepts.
+
+    With a model or an optimiser that the method refuses, the test is skipped.
+    """
+    if model is None:
+        model = accepted_model(method, optimiser)
+    task = tiny_task(model, optimiser, len(sizes), seed)
+    try:
+        method.check(task)
+    except ValueError as refusal:
+        pytest.skip(f"{method.label} {refusal}")
+    shape = MODELS[model].shape
+    train = {client: samples(size, shape, "train", client) for client, size in enumerate(sizes)}
+    if method.pools_data:
+        train = {0: Samples(*(torch.cat(part) for part in zip(*train.values(), strict=True)))}
+    return Problem(
+        task=task,
+        method=method,
+        epochs=epochs,
+        batch_size=batch_size,
+        train=train,
+        validation={client: samples(3, shape, "validation", client) for client in train},
+        test={"near": samples(20, shape, "near"), "far": samples(15, shape, "far")},
+        own_test={client: {"near": torch.arange(client, 12), "far": torch.arange(5)} for client in train},
+    )
+
+
+def accepted_model(method: FedAlgorithm, optimiser: Optimiser = PLAIN) -> str:
+    refusals = []
+    for model in MODELS:
+        try:
+            method.check(tiny_task(model, optimiser, len(SIZES), 0))
+        except ValueError as refusal:
+            refusals.append(f"{model}: {refusal}")
+        else:
+            return model
+    pytest.fail(
+        f"{method.label} refuses every tiny model ({'; '.join(refusals)}): "
+        "add one that it accepts to MODELS in tests/contract_builder.py"
+    )
+
+
+def tiny_task(model: str, optimiser: Optimiser, clients: int, seed: int) -> Task:
+    spec, shape = MODELS[model]
+    built = seeded_model(spec, shape, CLASSES, seed)
+    return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed)
+
+
+def samples(count: int, shape: tuple[int, ...], *key: str | int) -> Samples:
+    """Noise around one point a class. Every client's own label 2 is rarer, and the last client lacks it."""
+    draw = generator(0, "/".join(map(str, key)))
+    y = torch.arange(count) % (2 if count == SIZES[-1] else CLASSES)
+    middles = torch.randn(CLASSES, *shape, generator=generator(0, "middles"))
+    return Samples(middles[y] + 0.5 * torch.randn(count, *shape, generator=draw), y)
+
+
+def run(problem: Problem, host: Host, rounds: int, participation: float = 1.0) -> Federation:
+    """A federation after its prelude and so many rounds."""
+    federation = Federation(problem, host, participation)
+    if federation.has_prelude:
+        federation.prelude()
+    for _ in range(rounds):
+        federation.advance()
+    return federation
+
+
+class Work(NamedTuple):
+    """One client's work in one exchange: what went in and what came out."""
+
+    state: State
+    message: Message
+    batches: list[Batch]
+    reply: Message
+    kept: State
+
+
+@dataclass(frozen=True)
+class WatchedProblem(Problem):
+    """Notes all local work, and may disturb the private state that goes into it."""
+
+    disturb: Callable[[State], State] = lambda state: state
+    work: list[Work] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, problem: Problem, disturb: Callable[[State], State] = lambda state: state) -> WatchedProblem:
+        return cls(**{each.name: getattr(problem, each.name) for each in fields(problem)}, disturb=disturb)
+
+    def phases(self, task: Task) -> list[Round]:
+        return [phase._replace(local=self._watched(phase.local)) for phase in super().phases(task)]
+
+    def _watched(self, local: Callable[..., tuple[Message, State]]) -> Callable[..., tuple[Message, State]]:
+        def watched(state: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            state = self.disturb(state)
+            reply, kept = local(state, message, batches)
+            self.work.append(Work(state, message, list(batches), reply, kept))
+            return reply, kept
+
+        return watched
+
+
+def with_only(problem: Problem, clients: Sequence[int]) -> Problem:
+    """The same problem without the other clients' data; ids and random streams stay."""
+    return replace(problem, train={client: problem.train[client] for client in clients})
+
+
+def with_infinite_inputs(problem: Problem, client: int) -> Problem:
+    """One sample of the client is infinite in every feature."""
+    x, y = problem.train[client]
+    x = x.clone()
+    x[0] = float("inf")
+    return replace(problem, train={**problem.train, client: Samples(x, y)})
+
+
+def standing(federation: Federation, host: Host) -> dict[str, Any]:
+    """All that a run has come to: the server's state and every client's."""
+    return {
+        "server": federation.server,
+        "clients": {str(client): host.state(client) for client in federation.problem.train},
+    }
+
+
+def flat(nest: Any, name: str = "") -> dict[str, Tensor]:
+    """Dotted names to tensors."""
+    if isinstance(nest, Tensor):
+        return {name: nest}
+    if isinstance(nest, Mapping):
+        return {
+            key: leaf
+            for part, item in nest.items()
+            for key, leaf in flat(item, f"{name}.{part}" if name else str(part)).items()
+        }
+    return {name: torch.tensor(nest)}
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Bit for bit."""
+    first, second = flat(one), flat(other)
+    assert list(first) == list(second)
+    different = [name for name in first if not torch.equal(first[name], second[name])]
+    assert not different, f"differ: {', '.join(different)}"
+
+
+def assert_close(one: Any, other: Any, tolerance: float) -> None:
+    first, second = flat(one), flat(other)
+    assert list(first) == list(second)
+    for name, leaf in first.items():
+        torch.testing.assert_close(leaf, second[name], rtol=0, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def is_all_finite(nest: Any) -> bool:
+    return all(bool(torch.isfinite(leaf).all()) for leaf in flat(nest).values())
+
+
+def noisy(nest: Any, draw: torch.Generator) -> Any:
+    """A copy whose floats are all a little larger, each by another amount."""
+    if isinstance(nest, Tensor):
+        noise = torch.rand(nest.shape, generator=draw)
+        return nest + 0.01 * noise.to(nest.dtype) if nest.is_floating_point() else nest.clone()
+    return type(nest)({key: noisy(item, draw) for key, item in nest.items()})
+
+
+def predictions(federation: Federation, host: Host) -> Tensor:
+    """The scores for all test samples: the global model's, or where there is none, the first client's."""
+    problem = federation.problem
+    state = None if problem.method.has_global_model else host.state(min(problem.train))
+    with torch.no_grad():
+        scores = [
+            problem.method.predict(problem.task, federation.server, state, x)
+            for x, _ in problem.test.values()
+        ]
+    return torch.cat(scores)
+
+
+CELL_MODELS: dict[str, dict[str, Any]] = {
+    "mlp": {"name": "mlp", "hidden": 8},
+    "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
+}
+
+
+@functools.cache
+def _accepted_cell(name: str, model: str, participation: float) -> dict[str, Any] | str:
+    quick = {key: value for key, value in QUICK.items() if key in METHODS.load(name).model_fields}
+    suite = Suite.model_validate(
+        {
+            "suite": "contract",
+            "version": 1,
+            "title": "Five clients of four domains",
+            "dataset": {"name": "digits_mini"},
+            "partition": {
+                "name": "by_domain",
+                "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
+                "fraction": 0.01,
+            },
+            "model": CELL_MODELS[model],
+            "training": {
+                "rounds": 3,
+                "epochs": 2,
+                "batch_size": 8,
+                "participation": participation,
+                "optimiser": {"name": "sgd", "lr": 0.05},
+                "validation": 0.2,
+            },
+            "methods": [{"name": name, "set": quick}],
+            "seeds": 1,
+        }
+    )
+    config = plan_cells(suite)[0].config
+    try:
+        assemble(config)
+    except UserError as refusal:
+        return str(refusal)
+    return config
+
+
+def cell_config(name: str, model: str, participation: float) -> dict[str, Any]:
+    """A real cell on the built-in digits; the test is skipped where the method refuses the model."""
+    config = _accepted_cell(name, model, participation)
+    if isinstance(config, str):
+        pytest.skip(config)
+    return config
