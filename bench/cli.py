@@ -122,6 +122,40 @@ def show(
     show_thing(kind, name, seed, data_root, root)
 
 
+data = typer.Typer(help="Check, fetch or import the files of a dataset.", no_args_is_help=True)
+app.add_typer(data, name="data")
+DatasetName = Annotated[str, typer.Argument(help="Name of a dataset.")]
+
+
+@data.command(name="check")
+def check_data(name: DatasetName, data_root: DataRoot = None) -> None:
+    """Read every file and compare the counts with the known ones."""
+    from bench.commands.data import check
+
+    raise typer.Exit(check(name, data_root))
+
+
+@data.command(name="fetch")
+def fetch_data(name: DatasetName, data_root: DataRoot = None) -> None:
+    """Download a dataset, or say where to get it."""
+    from bench.commands.data import fetch
+
+    fetch(name, data_root)
+
+
+@data.command(name="import")
+def import_data(
+    name: DatasetName,
+    path: Annotated[Path, typer.Argument(help="Folder, archive or file to take in.")],
+    data_root: DataRoot = None,
+    link: Annotated[bool, typer.Option("--link", help="Link instead of copying.")] = False,
+) -> None:
+    """Check a folder or an archive and put it where the suites find it."""
+    from bench.commands.data import take_in
+
+    take_in(name, path, data_root, link)
+
+
 @app.command()
 def doctor(
     data_root: DataRoot = None,

@@ -52,7 +52,8 @@ class Variant(Section):
 
 
 class TableLayout(Section):
-    kind: Literal["domains", "variants", "ablation"] = "domains"
+    kind: Literal["domains", "variants"] = "domains"
+    """Methods × domains for each variant, or methods × variants."""
 
 
 class Suite(Section):
@@ -95,6 +96,9 @@ _SECTIONS = ("dataset", "partition", "model", "training", "evaluation")
 
 def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
     section, _, rest = key.partition(".")
+    if section in _SECTIONS and not rest and isinstance(value, dict):
+        raw[section] = value
+        return
     entries = [entry for entry in raw["methods"] if entry["name"] == section]
     if not rest or not (entries or section in _SECTIONS):
         known = [*_SECTIONS, *(entry["name"] for entry in raw["methods"])]

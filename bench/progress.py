@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from bench.console import BenchConsole
 from bench.planning import PlannedCell
 
 SHOWN = 12
@@ -32,7 +33,7 @@ class View(Protocol):
     def failed(self, cell: str, reason: str) -> None: ...
 
 
-def make_view(console: Console, title: str, cells: Sequence[PlannedCell], done: int) -> View:
+def make_view(console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> View:
     kind = LiveView if console.is_terminal else LineView
     return kind(console, title, cells, done)
 
@@ -72,10 +73,10 @@ class _Board:
 class LineView:
     """A line a cell, with what is left."""
 
-    def __init__(self, console: Console, title: str, cells: Sequence[PlannedCell], done: int) -> None:
+    def __init__(self, console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> None:
         self._console = console
         self._board = _Board(cells, done)
-        console.print(f"{title}: {len(cells)} cells to run, {done} already done", highlight=False)
+        console.say(f"{title}: {len(cells)} cells to run, {done} already done")
 
     def __enter__(self) -> Self:
         return self
@@ -103,13 +104,13 @@ class LineView:
         left = self._board.remaining_seconds()
         eta = f", about {_duration(left)} left" if left else ""
         ended = self._board.done_before + len(self._board.ended)
-        self._console.print(f"[{ended}/{self._board.total}{eta}] {text}", highlight=False, markup=False)
+        self._console.say(f"[{ended}/{self._board.total}{eta}] {text}")
 
 
 class LiveView:
     """Suite progress, the cells running now, and failures, redrawn in place."""
 
-    def __init__(self, console: Console, title: str, cells: Sequence[PlannedCell], done: int) -> None:
+    def __init__(self, console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> None:
         self._board = _Board(cells, done)
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),

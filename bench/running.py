@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from bench.cells import Conditions, failure_of, is_done
 from bench.config import Suite
+from bench.console import BenchConsole
 from bench.data import dataset_spec
-from bench.engine.assembly import assemble
+from bench.engine.assembly import Assembled, assemble
 from bench.engine.executors import check_executor, choose
 from bench.errors import UserError
 from bench.files import write_json
 from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, make_view
 from bench.tracking import Tracker, TrackingError
-from methods.parts.task import Task
 from reports.figures import convergence_figure
 from reports.records import load_run
 from reports.write import write_tables
@@ -44,7 +42,6 @@ class Plan:
         return [cell for cell in self.cells if not is_done(self.directory / cell.directory)]
 
     def write(self) -> None:
-        dataset = dict(self.cells[0].config["dataset"])
         write_json(
             self.directory / "plan.json",
             {
@@ -55,7 +52,7 @@ class Plan:
                     "title": self.suite.title,
                 },
                 "table": self.suite.table.model_dump(),
-                "domains": list(dataset_spec(dataset.pop("name"), dataset).domain_names()),
+                "domains": self._domains(),
                 "set": self.settings,
                 "cells": [
                     {
@@ -71,25 +68,31 @@ class Plan:
             },
         )
 
+    def _domains(self) -> list[str]:
+        """Of all datasets of the suite, in order."""
+        datasets = [dict(cell.config["dataset"]) for cell in self.cells]
+        specs = [dataset_spec(options.pop("name"), options) for options in datasets]
+        return list(dict.fromkeys(domain for spec in specs for domain in spec.domain_names()))
+
 
 def make_plan(suite: Suite, out: Path, settings: dict[str, Any]) -> Plan:
     return Plan(suite, plan_cells(suite), out / suite.suite, settings)
 
 
-def check_before_start(plan: Plan, conditions: Conditions) -> Task | None:
+def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
     """Find missing data, impossible partitions and unsuitable methods before anything is written.
 
-    Returns the task of the first cell, from which the choice of the executor is explained.
+    Returns the first cell's problem, for telling the user what is about to run.
     """
     check_executor(conditions.executor)
     seen: set[str] = set()
-    first: Task | None = None
+    first: Assembled | None = None
     for cell in plan.pending:
         parts = [cell.config[key] for key in ("dataset", "partition", "model", "training", "method")]
         if (key := repr(parts)) not in seen:
             seen.add(key)
-            task = assemble(cell.config, conditions.data_root).problem.task
-            first = first or task
+            assembled = assemble(cell.config, conditions.data_root)
+            first = first or assembled
     return first
 
 
@@ -110,7 +113,7 @@ def run(
     conditions: Conditions,
     resources: Resources | None,
     tracker: Tracker,
-    console: Console,
+    console: BenchConsole,
     address: str | None = None,
 ) -> int:
     """Returns the number of cells that failed."""
@@ -133,7 +136,7 @@ def run(
 class Recording:
     """Logs finished cells to MLflow beside the run, in a thread of its own; a failure is said once."""
 
-    def __init__(self, plan: Plan, tracker: Tracker, console: Console) -> None:
+    def __init__(self, plan: Plan, tracker: Tracker, console: BenchConsole) -> None:
         self._plan, self._tracker, self._console = plan, tracker, console
         self._directories = {cell.cell: plan.directory / cell.directory for cell in plan.cells}
         self._pool = ThreadPoolExecutor(max_workers=1)
@@ -162,7 +165,7 @@ class Recording:
             raise unexpected[0]
         if problems:
             text = f"warning: {len(problems)} cells are not in MLflow: {problems[0]}"
-            self._console.print(text, markup=False)
+            self._console.say(text)
 
 
 class _Watcher:
@@ -195,7 +198,7 @@ def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path |
     return files + convergence_figure(run, figures / "convergence")
 
 
-def describe(plan: Plan, conditions: Conditions, task: Task | None) -> list[str]:
+def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:
     """The plan in words."""
     done = len(plan.cells) - len(plan.pending)
     methods = list(dict.fromkeys(cell.label for cell in plan.cells))
@@ -207,10 +210,13 @@ def describe(plan: Plan, conditions: Conditions, task: Task | None) -> list[str]
         f"methods: {', '.join(methods)}",
         f"folder: {plan.directory}",
     ]
-    if task is not None:
+    if first is not None:
         asked = conditions.executor
-        chosen, reason = choose(task) if asked == "auto" else (asked, "asked for with --executor")
+        chosen, reason = (
+            choose(first.problem.task) if asked == "auto" else (asked, "asked for with --executor")
+        )
         lines.append(f"executor: {chosen} ({reason})")
+        lines += [f"note: {note}" for note in first.fingerprints.data_notes]
     return lines
 
 

@@ -93,7 +93,9 @@ def footnotes_for(rows: Sequence[Entry], table_rows: Iterable[Row]) -> list[Foot
 
 def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
     cells = [cell for row in rows for cell in row.cells]
-    footnotes = []
+    results = [cell.result for cell in cells if cell.result]
+    notes = dict.fromkeys(note for result in results for note in result["provenance"].get("data_notes", ()))
+    footnotes = [Footnote(f"Data: {note}.") for note in notes]
     failures: dict[str, list[CellRecord]] = {}
     for cell in cells:
         if cell.error is not None:
@@ -135,9 +137,10 @@ def _name(cell: CellRecord) -> str:
 
 
 def _tuning(run: Run) -> str:
-    if not run.tuning:
-        return "suite defaults"
-    return "tuned (" + ", ".join(f"{key}: {value}" for key, value in run.tuning.items()) + ")"
+    if run.tuning:
+        return "tuned (" + ", ".join(f"{key}: {value}" for key, value in run.tuning.items()) + ")"
+    changes = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
+    return f"suite defaults except {changes}" if changes else "suite defaults"
 
 
 def _validation(config: Any) -> str:

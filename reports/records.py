@@ -54,6 +54,8 @@ class Run:
     kind: str
     domains: tuple[str, ...]
     tuning: Mapping[str, Any] | None
+    settings: Mapping[str, Any]
+    """What was changed of the suite for this run: dotted key → value."""
     cells: tuple[CellRecord, ...]
 
     @property
@@ -83,6 +85,7 @@ def load_run(path: Path) -> Run:
             kind=plan["table"]["kind"],
             domains=tuple(plan["domains"]),
             tuning=plan.get("tuning"),
+            settings=plan.get("set") or {},
             cells=tuple(_load_cell(path, entry) for entry in plan["cells"]),
         )
     except (KeyError, TypeError, AttributeError) as problem:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from bench.cells import Conditions
 from bench.config import Suite
-from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
-from bench.engine.hosts import Host, LoopHost, Problem, Samples
-from bench.errors import UserError
+from bench.engine.hosts import Host, Hosts, Problem, Samples
 from bench.methods_registry import METHODS
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
 from bench.planning import plan_cells
-from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task, Tree
+from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
 from methods.parts.optimisers import SGD, Optimiser
 from methods.parts.streams import generator
 from methods.parts.task import SplitModel, initial_tree
@@ -62,9 +63,11 @@ MODELS = {
 
 
 def make_method(name: str, **hyperparameters: Any) -> FedAlgorithm:
-    kind = METHODS.load(name)
-    quick = {key: value for key, value in QUICK.items() if key in kind.model_fields}
-    return kind(**quick | hyperparameters)
+    return METHODS.load(name)(**quick(name) | hyperparameters)
+
+
+def quick(name: str) -> dict[str, Any]:
+    return {key: value for key, value in QUICK.items() if key in METHODS.load(name).model_fields}
 
 
 def tiny_problem(
@@ -133,13 +136,27 @@ def samples(count: int, shape: tuple[int, ...], *key: str | int) -> Samples:
     return Samples(middles[y] + 0.5 * torch.randn(count, *shape, generator=draw), y)
 
 
-def run(problem: Problem, host: Host, rounds: int, participation: float = 1.0) -> Federation:
+def run(
+    problem: Problem, hosts: Hosts, rounds: int, participation: float = 1.0, save_to: Path | None = None
+) -> Federation:
     """A federation after its prelude and so many rounds."""
-    federation = Federation(problem, host, participation)
+    federation = Federation(problem, hosts, participation)
     if federation.has_prelude:
         federation.prelude()
     for _ in range(rounds):
         federation.advance()
+    if save_to is not None:
+        save_to.mkdir(exist_ok=True)
+        federation.save(save_to)
+    return federation
+
+
+def resumed(
+    problem: Problem, hosts: Hosts, folder: Path, rounds: int, participation: float = 1.0
+) -> Federation:
+    """A new federation that takes up what another has saved after so many rounds."""
+    federation = Federation(problem, hosts, participation)
+    federation.load(folder, rounds)
     return federation
 
 
@@ -211,19 +228,23 @@ def flat(nest: Any, name: str = "") -> dict[str, Tensor]:
     return {name: torch.tensor(nest)}
 
 
-def assert_same(one: Any, other: Any) -> None:
-    """Bit for bit."""
+def differing(one: Any, other: Any) -> list[str]:
+    """The names under which two nests do not hold the same bits."""
     first, second = flat(one), flat(other)
-    assert list(first) == list(second)
-    different = [name for name in first if not torch.equal(first[name], second[name])]
-    assert not different, f"differ: {', '.join(different)}"
+    return [
+        name
+        for name in first | second
+        if name not in first or name not in second or not torch.equal(first[name], second[name])
+    ]
 
 
 def assert_close(one: Any, other: Any, tolerance: float) -> None:
     first, second = flat(one), flat(other)
     assert list(first) == list(second)
     for name, leaf in first.items():
-        torch.testing.assert_close(leaf, second[name], rtol=0, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(
+            leaf, second[name], rtol=0, atol=tolerance, msg=lambda m, n=name: f"{n}: {m}"
+        )
 
 
 def is_all_finite(nest: Any) -> bool:
@@ -256,14 +277,13 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-@functools.cache
-def _accepted_cell(name: str, model: str, participation: float) -> dict[str, Any] | str:
-    quick = {key: value for key, value in QUICK.items() if key in METHODS.load(name).model_fields}
+def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> dict[str, Any]:
+    """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
     suite = Suite.model_validate(
         {
             "suite": "contract",
             "version": 1,
-            "title": "Five clients of four domains",
+            "title": "Contract",
             "dataset": {"name": "digits_mini"},
             "partition": {
                 "name": "by_domain",
@@ -276,24 +296,49 @@ def _accepted_cell(name: str, model: str, participation: float) -> dict[str, Any
                 "epochs": 2,
                 "batch_size": 8,
                 "participation": participation,
-                "optimiser": {"name": "sgd", "lr": 0.05},
+                "optimiser": PLAIN.model_dump(mode="json"),
                 "validation": 0.2,
             },
-            "methods": [{"name": name, "set": quick}],
-            "seeds": 1,
+            "methods": [{"name": name, "set": quick(name)}],
+            "seeds": seed + 1,
         }
     )
-    config = plan_cells(suite)[0].config
-    try:
-        assemble(config)
-    except UserError as refusal:
-        return str(refusal)
-    return config
+    return plan_cells(suite)[seed].config
 
 
-def cell_config(name: str, model: str, participation: float) -> dict[str, Any]:
-    """A real cell on the built-in digits; the test is skipped where the method refuses the model."""
-    config = _accepted_cell(name, model, participation)
-    if isinstance(config, str):
-        pytest.skip(config)
-    return config
+class SharedProcess:
+    """A Ray actor that is the host of one cell after another: starting one for each takes minutes."""
+
+    def open(self, *arguments: Any) -> None:
+        from bench.engine.ray_hosts import HostActor
+
+        self._host = HostActor.__ray_metadata__.modified_class(*arguments)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        return getattr(self._host, name)(*arguments)
+
+
+class SharedProcesses:
+    """Takes the place of the actors that are started for every cell."""
+
+    def __init__(self, count: int) -> None:
+        import ray
+
+        self._actors = [ray.remote(SharedProcess).remote() for _ in range(count)]
+
+    def place(self, bundle: int, conditions: Conditions) -> Any:
+        def start(*arguments: Any) -> HostHandle:
+            self._actors[bundle].open.remote(*arguments)
+            return HostHandle(self._actors[bundle])
+
+        return SimpleNamespace(remote=start)
+
+
+class HostHandle:
+    """Looks like the handle of a host actor; its calls go to a shared process."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=functools.partial(self._actor.call.remote, name))

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
+from bench.console import make_console
 from bench.errors import UserError
 
 
@@ -21,13 +20,13 @@ class Finding(NamedTuple):
 
 def examine(data_root: Path | None, out: Path) -> int:
     """Print every finding; 1 if one of them is bad."""
-    console = Console()
+    console = make_console()
     sound = True
     for finding in _findings(data_root, out):
         sound &= finding.good
         mark = "[green]ok[/]  " if finding.good else "[red]bad[/] "
         console.print(mark, end="")
-        console.print(finding.what, markup=False, highlight=False, soft_wrap=True)
+        console.say(finding.what)
     return 0 if sound else 1
 
 

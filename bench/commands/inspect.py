@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from bench.config import load_suite, suite_names
+from bench.console import make_console
 from bench.errors import UserError, nearest
 from bench.files import read_json
 
@@ -30,9 +30,9 @@ def list_kind(kind: str, root: Path) -> None:
     if kind not in listings:
         raise UserError(f"cannot list '{kind}'; {nearest(kind, listings)}")
     rows = listings[kind]()
-    console = Console()
+    console = make_console()
     if not rows:
-        console.print(f"no {kind} in {root}", highlight=False)
+        console.say(f"no {kind} in {root}")
         return
     grid = Table.grid(padding=(0, 3))
     for name, summary in rows.items():
@@ -74,7 +74,7 @@ def _show_method(name: str) -> None:
     from bench.methods_registry import METHODS
 
     kind = METHODS.load(name)
-    console = Console()
+    console = make_console()
     console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
     grid = Table("hyperparameter", "default", "type")
     for key, field in kind.model_fields.items():
@@ -100,9 +100,9 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
     for number, (client, row) in enumerate(zip(partition.clients, counts, strict=True)):
         cells = [_shaded(int(count), int(counts.max())) for count in row]
         grid.add_row(str(number), client.domain or "mixed", str(client.size), *cells)
-    console = Console()
+    console = make_console()
     console.print(grid)
-    console.print(f"partition {partition.digest}, data {dataset.checksum[:12]}", highlight=False)
+    console.say(f"partition {partition.digest}, data {dataset.checksum[:12]}")
 
 
 def _shaded(count: int, most: int) -> str:
@@ -122,7 +122,7 @@ def _show_cell(name: str, root: Path) -> None:
     if len(found) > 1:
         names = ", ".join(folder.name for folder in found[:5])
         raise UserError(f"'{name}' begins the hash of {len(found)} cells ({names}); give more of it")
-    console = Console()
+    console = make_console()
     for file in ("config.json", "result.json", "error.json"):
         if (found[0] / file).exists():
             console.print(f"[bold]{found[0] / file}")

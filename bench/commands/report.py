@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
 from bench.running import write_reports
 from reports.records import load_run
@@ -15,16 +14,16 @@ from reports.tables import tables_of
 
 
 def report_runs(names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path) -> None:
-    console = Console()
+    console = make_console()
     for directory in [run_directory(name, root) for name in names]:
         target = out / directory.name if out and len(names) > 1 else out
         files = write_reports(directory, formats, target)
         print_tables(directory, console)
         for file in files:
-            console.print(f"  {file}", highlight=False, soft_wrap=True)
+            console.say(f"  {file}")
 
 
-def print_tables(directory: Path, console: Console) -> None:
+def print_tables(directory: Path, console: BenchConsole) -> None:
     for table in tables_of(load_run(directory)):
         console.print()
         console.print(to_terminal(table))

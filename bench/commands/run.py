@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from bench.cells import Conditions
 from bench.config import Suite, load_suite, parse_assignment
+from bench.console import BenchConsole, make_console
 from bench.errors import UserError
 from bench.methods_registry import METHODS
 from bench.provenance import commit
@@ -86,7 +85,7 @@ def chosen_suite(options: RunOptions) -> Suite:
 
 def run_suite(options: RunOptions) -> int:
     """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
-    console = Console()
+    console = make_console()
     options.check()
     plan = make_plan(chosen_suite(options), options.out.absolute(), options.settings())
     conditions = Conditions(
@@ -96,27 +95,29 @@ def run_suite(options: RunOptions) -> int:
         checkpoint_seconds=options.checkpoint_every,
         commit=commit(),
     )
-    task = check_before_start(plan, conditions)
+    first = check_before_start(plan, conditions)
     tracker = Tracker(options.tracking_uri, options.out.absolute())
-    for line in describe(plan, conditions, task):
-        console.print(line, highlight=False, markup=False)
+    for line in describe(plan, conditions, first):
+        console.say(line)
     if options.dry_run:
         from bench.estimates import estimate
 
         for line in estimate(plan, conditions, options.cpus_per_trial, options.max_concurrent):
-            console.print(line, highlight=False, markup=False)
+            console.say(line)
         return 0
     make_directory(plan.directory)
     started = time.monotonic()
     try:
         _run(options, plan, conditions, tracker, console)
     except KeyboardInterrupt:
-        console.print("\nstopped; nothing is lost: run the same command again to go on", highlight=False)
+        console.say("\nstopped; nothing is lost: run the same command again to go on")
         return 130
     return _conclude(plan, tracker, console, time.monotonic() - started)
 
 
-def _run(options: RunOptions, plan: Plan, conditions: Conditions, tracker: Tracker, console: Console) -> None:
+def _run(
+    options: RunOptions, plan: Plan, conditions: Conditions, tracker: Tracker, console: BenchConsole
+) -> None:
     resources = None
     if plan.pending:
         from bench.tuning import Resources
@@ -130,7 +131,7 @@ def _run(options: RunOptions, plan: Plan, conditions: Conditions, tracker: Track
     run(plan, conditions, resources, tracker, console, options.address)
 
 
-def _conclude(plan: Plan, tracker: Tracker, console: Console, seconds: float) -> int:
+def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: float) -> int:
     from bench.commands.report import print_tables
 
     files = write_reports(plan.directory)
@@ -139,16 +140,15 @@ def _conclude(plan: Plan, tracker: Tracker, console: Console, seconds: float) ->
     try:
         tracker.log_suite(plan.directory, files)
     except TrackingError as error:
-        console.print(f"warning: the tables are not in MLflow: {error}", markup=False)
+        console.say(f"warning: the tables are not in MLflow: {error}")
     for directory, reason in failed.items():
-        console.print(f"failed: {plan.directory / directory}: {reason}", markup=False, highlight=False)
-    console.print(f"finished in {seconds:.0f} s; files:", highlight=False)
+        console.say(f"failed: {plan.directory / directory}: {reason}")
+    console.say(f"finished in {seconds:.0f} s; files:")
     for file in files:
-        console.print(f"  {file}", highlight=False, soft_wrap=True)
-    console.print(f"explore: {tracker.ui_command()}", highlight=False, soft_wrap=True)
+        console.say(f"  {file}")
+    console.say(f"explore: {tracker.ui_command()}")
     if failed:
-        console.print(
-            f"{len(failed)} of {len(plan.cells)} cells failed; run the same command again to retry them",
-            highlight=False,
+        console.say(
+            f"{len(failed)} of {len(plan.cells)} cells failed; run the same command again to retry them"
         )
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.data import load_dataset
+from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset, Split
+from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
 from bench.engine.hosts import Problem, Samples
 from bench.errors import UserError
@@ -34,6 +35,8 @@ class Fingerprints:
     data_checksum: str
     partition_hash: str
     initial_weights: str
+    data_notes: tuple[str, ...]
+    """How the data differ from what was published, where only a part of them is there."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ def assemble(
     device = device or best_device()
     seed = config["seed"]
     options = dict(config["dataset"])
-    dataset = load_dataset(options.pop("name"), options, data_root)
+    dataset_name = options.pop("name")
+    dataset = load_dataset(dataset_name, options, data_root)
+    notes = deviations(dataset, dataset_spec(dataset_name, options))
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
     name = config["method"]["name"]
     method = validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
@@ -79,7 +84,7 @@ def assemble(
         test={domain: _tensors(split, None, device) for domain, split in dataset.test.items()},
         own_test={k: _own_test(group, device) for k, group in wanted.items()},
     )
-    return Assembled(problem, _fingerprints(dataset, partition, task.initial))
+    return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
 
 
 def best_device() -> torch.device:
@@ -145,9 +150,11 @@ def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torc
     }
 
 
-def _fingerprints(dataset: Dataset, partition: Partition, initial: Tree) -> Fingerprints:
+def _fingerprints(
+    dataset: Dataset, partition: Partition, initial: Tree, notes: Sequence[str]
+) -> Fingerprints:
     weights = hashlib.sha256()
     for name, leaf in initial.items():
         weights.update(name.encode())
         weights.update(leaf.cpu().contiguous().numpy().tobytes())
-    return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16])
+    return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16], tuple(notes))

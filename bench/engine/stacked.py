@@ -11,7 +11,7 @@ from torch.func import vmap
 
 from bench.engine.hosts import Host, Problem
 from methods.base import Message, Reply
-from methods.parts.batches import PIECE, PaddedBatches, stack_orders
+from methods.parts.batches import PaddedBatches, stack_orders
 from methods.parts.training import STACKED
 from methods.parts.tree import Tree, leaves_of
 
@@ -28,10 +28,7 @@ class StackedHost(Host):
         counts = [len(y) for _, y in samples]
         starts = [sum(counts[:k]) for k in range(len(counts))]
         self._rows = {client: row for row, client in enumerate(problem.train)}
-        self._counts, self._starts = counts, starts
-        piece = min(PIECE, max(counts))
-        once = [[torch.arange(count)] for count in counts]
-        self._own, self._own_mask, _ = stack_orders(once, counts, starts, piece)
+        self._counts, self._starts, self._most = counts, starts, max(counts)
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         clients = [client for client, _ in messages]
@@ -42,7 +39,7 @@ class StackedHost(Host):
         shape: list[Any] = []
 
         def local(*own: Tensor) -> list[Tensor]:
-            batches = PaddedBatches(x=self._x, y=self._y, **fill(parts, own))
+            batches = PaddedBatches(x=self._x, y=self._y, most=self._most, **fill(parts, own))
             result = self._phases[phase].local(fill(states, own), fill(contents, own), batches)
             shape[:] = result
             return list(leaves_of(result))
@@ -68,8 +65,7 @@ class StackedHost(Host):
             "order": order,
             "mask": mask,
             "live": live,
-            "own": self._own[rows],
-            "own_mask": None if self._own_mask is None else self._own_mask[rows],
+            "start": torch.tensor(starts),
             "steps": torch.tensor([self.problem.epochs * -(-count // size) for count in counts]),
             "samples": torch.tensor(counts),
         }

@@ -80,11 +80,12 @@ class PaddedBatches(NamedTuple):
     """steps × batch size, positions in the pool."""
     mask: Tensor | None
     live: Tensor | None
-    own: Tensor
-    """pieces × piece size: the client's samples once each."""
-    own_mask: Tensor | None
+    start: Tensor
+    """Where the client's samples begin in the pool."""
     steps: Tensor
     samples: Tensor
+    most: int
+    """Samples of the largest client of the stack."""
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         for step in range(self.order.shape[0]):
@@ -98,10 +99,10 @@ class PaddedBatches(NamedTuple):
             )
 
     def once(self) -> Iterator[Batch]:
-        for piece in range(self.own.shape[0]):
-            at = self.own[piece]
-            mask = None if self.own_mask is None else self.own_mask[piece]
-            yield Batch(self.x[at], self.y[at], mask, stacked=True)
+        for first in range(0, self.most, PIECE):
+            number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
+            at = self.start + torch.minimum(number, self.samples - 1)
+            yield Batch(self.x[at], self.y[at], (number < self.samples).float(), stacked=True)
 
 
 PIECE = 128
@@ -118,8 +119,8 @@ def stack_orders(
     steps = [len(epochs) * -(-count // size) for epochs, count in zip(orders, counts, strict=True)]
     most = max(steps)
     if all(count == counts[0] and count % size == 0 for count in counts):
-        rows = [torch.cat(epochs) + start for epochs, start in zip(orders, starts, strict=True)]
-        return torch.stack(rows).view(len(rows), most, size), None, None
+        visits = torch.cat([order for epochs in orders for order in epochs]).view(len(orders), -1)
+        return (visits + torch.tensor(starts)[:, None]).view(len(orders), most, size), None, None
     order = torch.tensor(starts)[:, None].expand(-1, most * size).clone()
     mask = torch.zeros(len(orders), most * size)
     for k, epochs in enumerate(orders):

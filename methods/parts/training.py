@@ -12,6 +12,7 @@ from torch import Tensor
 
 from methods.parts.batches import Batch
 from methods.parts.optimisers import IN_PLACE, ONE_BY_ONE, Kit, Optimiser, Tensors
+from methods.parts.stacked_gradient import stacked_gradient
 from methods.parts.tree import Tree
 
 Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
@@ -39,7 +40,7 @@ def _gradient_in_stack(
     def value(leaves: Tensors) -> Tensor:
         return loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch)
 
-    return torch.func.grad(value)(params)
+    return stacked_gradient(value, params, like=batch.y)
 
 
 ONE_CLIENT = Mode(gradient=_gradient_of_one, own=torch.clone, kit=IN_PLACE)

@@ -1,0 +1,194 @@
+"""`bench speed`: updates per CPU second of each executor and of a plain PyTorch loop, measured in turn.
+
+The small works are those on which public frameworks are compared: an MLP 64-128-10, 100 clients of which 10
+take part in a round, batch 16; one step a client (`digits`) or twenty (`synth`). `cnn` is a round of the
+Office-Caltech suite on random images of the same sizes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import torch
+from rich.table import Table
+from torch import Tensor, nn
+
+from bench.console import make_console
+from bench.engine.federation import Federation
+from bench.engine.hosts import Host, LoopHost, Problem, Samples
+from bench.engine.stacked import StackedHost
+from bench.errors import UserError, nearest
+from bench.models.architectures.cnn import CNN
+from bench.models.architectures.mlp import MLP
+from bench.models.base import ModelSpec, seeded_model
+from methods.fedavg import FedAvg
+from methods.parts.optimisers import SGD
+from methods.parts.task import SplitModel, Task, initial_tree
+
+
+@dataclass(frozen=True)
+class Work:
+    model: ModelSpec
+    clients: Callable[[], list[Samples]]
+    per_round: int
+    rounds: int
+    epochs: int
+    batch_size: int
+    optimiser: SGD
+    hosts: tuple[type[Host], ...]
+
+
+def compare(name: str, repeats: int) -> None:
+    if name not in WORKS:
+        raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
+    work = WORKS[name]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rates = measure(work, repeats)
+    finally:
+        torch.set_num_threads(threads)
+    grid = Table(
+        "executor", "updates per CPU s", "× plain loop", title=f"{name}: median of {repeats} in turn"
+    )
+    plain = rates["plain loop"]
+    for side, values in rates.items():
+        ratio = median(value / base for value, base in zip(values, plain, strict=True))
+        grid.add_row(side, f"{median(values):.1f}", f"{ratio:.2f}")
+    make_console().print(grid)
+
+
+def measure(work: Work, repeats: int) -> dict[str, list[float]]:
+    """Side → updates per CPU second of every repetition; taking turns, the sides meet the same noise."""
+    clients = work.clients()
+    sides: dict[str, Callable[[int], None]] = {"plain loop": _plain_loop(work, clients)}
+    for host in work.hosts:
+        sides[{LoopHost: "in order", StackedHost: "stacked"}[host]] = _ours(work, clients, host)
+    rates: dict[str, list[float]] = {side: [] for side in sides}
+    for side in sides.values():
+        side(1)
+    for _ in range(repeats):
+        for name, side in sides.items():
+            started = time.process_time()
+            side(work.rounds)
+            rates[name].append(work.rounds * work.per_round / (time.process_time() - started))
+    return rates
+
+
+def _ours(work: Work, clients: list[Samples], host: type[Host]) -> Callable[[int], None]:
+    model = _model(work, clients)
+    train = dict(enumerate(clients))
+    problem = Problem(
+        task=Task(model, initial_tree(model), CLASSES, len(train), work.optimiser, seed=0),
+        method=FedAvg(),
+        epochs=work.epochs,
+        batch_size=work.batch_size,
+        train=train,
+        validation={},
+        test={},
+        own_test={},
+    )
+    federation = Federation(problem, host(problem), work.per_round / len(train))
+
+    def advance(rounds: int) -> None:
+        for _ in range(rounds):
+            federation.advance()
+
+    return advance
+
+
+def _plain_loop(work: Work, clients: list[Samples]) -> Callable[[int], None]:
+    """FedAvg as one would write it by hand: one module, one torch optimiser a client, weighted average."""
+    model = _model(work, clients)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    choice = np.random.default_rng(0)
+    settings = work.optimiser
+
+    def train(client: Samples) -> None:
+        optimiser = torch.optim.SGD(
+            model.parameters(), settings.lr, settings.momentum, weight_decay=settings.weight_decay
+        )
+        for _ in range(work.epochs):
+            for at in torch.randperm(len(client.y)).split(work.batch_size):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(model(client.x[at]), client.y[at]).backward()
+                optimiser.step()
+
+    def advance(rounds: int) -> None:
+        nonlocal state
+        for _ in range(rounds):
+            chosen = choice.choice(len(clients), work.per_round, replace=False)
+            total = sum(len(clients[k].y) for k in chosen)
+            summed = {name: torch.zeros_like(value) for name, value in state.items()}
+            for k in chosen:
+                model.load_state_dict(state)
+                train(clients[k])
+                for name, value in model.state_dict().items():
+                    summed[name] += value * (len(clients[k].y) / total)
+            state = summed
+
+    return advance
+
+
+def _model(work: Work, clients: list[Samples]) -> SplitModel:
+    return seeded_model(work.model, tuple(clients[0].x.shape[1:]), CLASSES, seed=0)
+
+
+CLASSES = 10
+
+
+def _digits() -> list[Samples]:
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))[:1600]
+    return _dealt(torch.from_numpy(x[order] / 16).float(), torch.from_numpy(y[order]).long(), 100)
+
+
+def _synth() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(100 * 320, 64, generator=draw)
+    return _dealt(x, (x @ torch.randn(64, CLASSES, generator=draw)).argmax(dim=1), 100)
+
+
+def _images() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+
+    def client(size: int) -> Samples:
+        x = torch.randint(0, 256, (size, 3, 32, 32), generator=draw, dtype=torch.uint8)
+        x = x.contiguous(memory_format=torch.channels_last)
+        return Samples(x, torch.randint(0, CLASSES, (size,), generator=draw))
+
+    return [client(size) for size in (179, 153, 47, 25)]
+
+
+def _dealt(x: Tensor, y: Tensor, clients: int) -> list[Samples]:
+    return [Samples(*part) for part in zip(x.chunk(clients), y.chunk(clients), strict=True)]
+
+
+_SMALL = {
+    "model": MLP(hidden=128),
+    "per_round": 10,
+    "epochs": 1,
+    "batch_size": 16,
+    "optimiser": SGD(lr=0.1),
+    "hosts": (LoopHost, StackedHost),
+}
+WORKS = {
+    "digits": Work(clients=_digits, rounds=50, **_SMALL),  # type: ignore[arg-type]
+    "synth": Work(clients=_synth, rounds=5, **_SMALL),  # type: ignore[arg-type]
+    "cnn": Work(
+        model=CNN(),
+        clients=_images,
+        per_round=4,
+        rounds=1,
+        epochs=1,
+        batch_size=64,
+        optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
+        hosts=(LoopHost,),
+    ),
+}

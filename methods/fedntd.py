@@ -1,0 +1,48 @@
+"""FedNTD: the client's model keeps the server's opinion on all classes but the true one.
+
+Lee et al., "Preservation of the Global Knowledge by Not-True Distillation in Federated Learning", NeurIPS
+2022: CE + β τ² · KL(softmax_{c≠y}(z_x / τ) ‖ softmax_{c≠y}(z_y / τ)), the mean over the batch, with the logits
+z_x of the server's model and z_y of the client's; the true class is taken out of both softmaxes. The factor
+τ² keeps the term's gradient at one scale for all τ. τ = 1 and β = 1 as printed; β = 0 is FedAvg exactly.
+"""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.fedavg import FedAvg
+from methods.parts.losses import cross_entropy
+
+
+class FedNTD(FedAvg):
+    label: ClassVar[str] = "FedNTD"
+
+    beta: float = Field(default=1.0, ge=0)
+    """β, the weight of the distillation."""
+    tau: float = Field(default=1.0, gt=0)
+    """τ, the temperature."""
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        if self.beta == 0:
+            return super().objective(task, client, message)
+
+        def loss(y: Tree, batch: Batch) -> Tensor:
+            logits = task.logits(y, batch.x)
+            divergence = not_true_divergence(
+                logits, task.logits(message["model"], batch.x), batch.y, self.tau
+            )
+            return cross_entropy(logits, batch) + self.beta * self.tau**2 * batch.mean(divergence)
+
+        return loss
+
+
+def not_true_divergence(student: Tensor, teacher: Tensor, y: Tensor, tau: float) -> Tensor:
+    """Per sample KL(teacher ‖ student) over the classes that are not y."""
+    places = torch.arange(student.shape[-1] - 1, device=y.device)
+    not_true = places + (places >= y[:, None])
+    log_p = (teacher.gather(-1, not_true) / tau).log_softmax(dim=-1)
+    log_q = (student.gather(-1, not_true) / tau).log_softmax(dim=-1)
+    return (log_p.exp() * (log_p - log_q)).sum(dim=-1)

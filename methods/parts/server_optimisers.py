@@ -1,0 +1,71 @@
+"""The FedOPT family: what the clients changed is a gradient, and the server has an optimiser of its own.
+
+Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithms 1 and 2.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field
+
+from methods.base import Reply, Round, State, Task, Tree
+from methods.fedavg import FedAvg
+
+
+class FedOpt(FedAvg, ABC):
+    """x ← x + step(Δ) with the pseudo-gradient Δ = Σ_k w_k (y_k − x). Buffers are averaged, not stepped."""
+
+    server_lr: float = Field(gt=0)
+    """η."""
+
+    @abstractmethod
+    def memory(self, zeros: Tree) -> State:
+        """What the optimiser remembers, at the start."""
+
+    @abstractmethod
+    def step(self, memory: State, delta: Tree) -> tuple[Tree, State]:
+        """What is added to x, and what is remembered now."""
+
+    def server(self, task: Task) -> State:
+        return super().server(task) | self.memory(task.initial.only(task.trainable).zeros())
+
+    def round(self, task: Task) -> Round:
+        base = super().round(task)
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            average = self.average(replies)
+            delta = (average - server["model"]).only(task.trainable)
+            step, memory = self.step(server, delta)
+            # x + step seen from the average, so that a step of exactly Δ is FedAvg to the last bit.
+            return {"model": average | (average.only(task.trainable) + (step - delta)), **memory}
+
+        return Round(base.down, base.local, aggregate)
+
+    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+        return {f"{name}_norm": float(tree.norm()) for name, tree in server.items() if name != "model"}
+
+
+class AdaptiveFedOpt(FedOpt, ABC):
+    """m ← β₁ m + (1 − β₁) Δ and x ← x + η m / (√v + τ); the methods differ in how v follows Δ².
+
+    v starts at τ², the least that Algorithm 2 allows. There is no bias correction, as in the paper.
+    """
+
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    tau: float = Field(default=1e-3, gt=0)
+    """τ, how little adaptivity there is where updates are small."""
+
+    @abstractmethod
+    def second_moment(self, v: Tree, squared: Tree) -> Tree:
+        """The next v, given Δ²."""
+
+    def memory(self, zeros: Tree) -> State:
+        return {"momentum": zeros, "second_moment": zeros + self.tau**2}
+
+    def step(self, memory: State, delta: Tree) -> tuple[Tree, State]:
+        m = self.beta1 * memory["momentum"] + (1 - self.beta1) * delta
+        v = self.second_moment(memory["second_moment"], delta * delta)
+        return self.server_lr * m / (v.map(lambda leaf: leaf.sqrt()) + self.tau), {
+            "momentum": m,
+            "second_moment": v,
+        }

@@ -1,0 +1,631 @@
+"""What holds for every registered method, whatever it computes.
+
+A new method is tested here without a line being written, but for its rows in TRAFFIC and NEUTRAL.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from contract_builder import (
+    CELL_MODELS,
+    SharedProcesses,
+    WatchedProblem,
+    Work,
+    accepted_model,
+    assert_close,
+    cell_config,
+    differing,
+    flat,
+    is_all_finite,
+    make_method,
+    noisy,
+    predictions,
+    resumed,
+    run,
+    standing,
+    tiny_problem,
+    with_infinite_inputs,
+    with_only,
+)
+from torch import Tensor
+
+from bench.cells import Conditions
+from bench.engine.assembly import Assembled, assemble
+from bench.engine.checkpoints import load_state
+from bench.engine.federation import Federation
+from bench.engine.hosts import Host, LoopHost, Problem
+from bench.engine.stacked import StackedHost
+from bench.errors import UserError
+from bench.methods_registry import METHODS
+from bench.validation import validated
+from methods.base import Batches, FedAlgorithm, Message, Round, State, Task, Tree
+from methods.fedavg import FedAvg
+from methods.parts.optimisers import SGD, Adam, Optimiser
+
+if TYPE_CHECKING:
+    from bench.engine.ray_hosts import RayHosts
+
+every_method = pytest.mark.parametrize("name", METHODS.names())
+in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
+on_ray = pytest.mark.xdist_group("ray")
+
+
+# One round
+
+
+@every_method
+@in_one_process
+def test_a_round_changes_the_predictions_and_stays_finite(name: str, kind: type[Host]) -> None:
+    problem = tiny_problem(make_method(name))
+    host = kind(problem)
+    federation = run(problem, host, rounds=0)
+    before = predictions(federation, host)
+    record = federation.advance()
+    assert (record["round"], record["clients"], record["dropped"]) == (1, len(problem.train), 0)
+    after = predictions(federation, host)
+    assert is_all_finite(standing(federation, host))
+    assert torch.isfinite(after).all()
+    assert not torch.equal(before, after)
+
+
+@every_method
+def test_messages_and_private_state_are_named_tensors(name: str) -> None:
+    """Anything else would travel uncounted and could not be stacked."""
+    problem = WatchedProblem.of(tiny_problem(make_method(name)))
+    run(problem, LoopHost(problem), rounds=2)
+    for work in problem.work:
+        assert [*foreign(work.message), *foreign(work.reply), *foreign(work.kept)] == []
+
+
+def foreign(nest: Any) -> list[str]:
+    """The types in a nest that are neither tensors nor mappings of them."""
+    if isinstance(nest, (dict, Tree)):
+        return [each for item in nest.values() for each in foreign(item)]
+    return [] if isinstance(nest, Tensor) else [type(nest).__name__]
+
+
+# The executors agree
+
+
+@every_method
+@pytest.mark.parametrize("model", ["mlp", "cnn", "head"])
+@pytest.mark.parametrize(
+    "optimiser",
+    [SGD(lr=0.1), SGD(lr=0.05, momentum=0.9, weight_decay=0.01, clip_norm=1.0), Adam(lr=0.01)],
+    ids=["plain", "momentum", "adam"],
+)
+def test_stacked_clients_get_what_they_get_in_order(name: str, model: str, optimiser: Optimiser) -> None:
+    problem = tiny_problem(make_method(name), model, optimiser=optimiser)
+    loop, stacked = LoopHost(problem), StackedHost(problem)
+    assert_close(
+        standing(run(problem, loop, rounds=3, participation=0.7), loop),
+        standing(run(problem, stacked, rounds=3, participation=0.7), stacked),
+        tolerance=1e-5,
+    )
+
+
+@every_method
+def test_padding_changes_nothing(name: str) -> None:
+    """A client's stacked result does not depend on whom it is stacked with."""
+    sizes = (7, 140, 5, 8)  # the second needs more than one piece of `Batches.once`, and far more steps
+    problem = tiny_problem(make_method(name), sizes=sizes, batch_size=16)
+    if problem.method.pools_data:
+        pytest.skip("has one client only")
+    phases = problem.phases(problem.task)
+    last = len(phases) - 1
+    exchanges = [*((at, 0) for at in range(last)), (last, 1), (last, 2)]
+    servers = [problem.method.server(problem.task)]
+    everyone = LoopHost(problem)
+    for at, number in exchanges:
+        messages = [(client, phases[at].down(servers[-1], client)) for client in problem.train]
+        servers.append(phases[at].aggregate(servers[-1], everyone.run(at, number, messages)))
+
+    def result_beside(others: list[int]) -> dict[str, Any]:
+        host = StackedHost(with_only(problem, [0, *others]))
+        for (at, number), server in zip(exchanges, servers[:-1], strict=True):
+            messages = [(client, phases[at].down(server, client)) for client in [0, *others]]
+            replies = host.run(at, number, messages)
+        return {"reply": replies[0].content, "private": host.state(0)}
+
+    alone = result_beside([])
+    for others in ([1], [2], [3], [1, 2, 3]):
+        assert_close(alone, result_beside(others), tolerance=1e-6)
+
+
+class Ending(NamedTuple):
+    records: list[dict[str, Any]]
+    standing: dict[str, Any]
+    scores: dict[str, Any] | None
+
+
+def ending(federation: Federation, folder: Path, evaluated: bool = True) -> Ending:
+    """What a federation comes to in two more rounds."""
+    records = [federation.advance() for _ in range(2)]
+    folder.mkdir()
+    federation.save(folder)
+    private = {k: state for file in folder.glob("clients-*.pt") for k, state in load_state(file).items()}
+    final = {"server": federation.server, "clients": dict(sorted(private.items()))}
+    return Ending(records, final, federation.evaluate(personal=True) if evaluated else None)
+
+
+def assert_same_ending(one: Ending, other: Ending) -> None:
+    assert one.records == other.records
+    assert differing(one.standing, other.standing) == []
+    assert one.scores == other.scores
+
+
+TWO_HOSTS = Conditions(executor="ray", hosts=2)
+
+
+@pytest.fixture(scope="session")
+def processes(ray_session: None) -> SharedProcesses:
+    return SharedProcesses(TWO_HOSTS.hosts)
+
+
+@pytest.fixture
+def shared_processes(processes: SharedProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts on Ray live in two processes that are there already."""
+    from bench.engine import ray_hosts
+
+    monkeypatch.setattr(ray_hosts, "_place", processes.place)
+
+
+def real_cell(name: str, model: str, participation: float) -> tuple[Problem, Callable[[], RayHosts]]:
+    """The problem of a cell, and its hosts on Ray."""
+    from bench.engine.ray_hosts import RayHosts
+
+    config = cell_config(name, model, participation)
+    problem = assembled(name, model, participation).problem
+    return problem, lambda: RayHosts(sorted(problem.train), config, TWO_HOSTS)
+
+
+def assembled(name: str, model: str, participation: float = 1.0, seed: int = 0) -> Assembled:
+    try:
+        return assemble(cell_config(name, model, participation, seed))
+    except UserError as refusal:
+        pytest.skip(str(refusal))
+
+
+@every_method
+def test_some_cell_can_run_on_ray(name: str) -> None:
+    """So that the tests of hosts on Ray are not all skipped."""
+    refusals = []
+    for model in CELL_MODELS:
+        try:
+            assemble(cell_config(name, model))
+        except UserError as refusal:
+            refusals.append(str(refusal))
+    assert len(refusals) < len(CELL_MODELS), f"add a model to CELL_MODELS: {'; '.join(refusals)}"
+
+
+@on_ray
+@every_method
+@pytest.mark.parametrize("participation", [1.0, 0.6])
+def test_hosts_on_ray_give_the_bits_of_the_loop(
+    name: str, participation: float, shared_processes: None, tmp_path: Path
+) -> None:
+    """Without a break; saved by one host and continued by two; and the other way round."""
+    problem, ray_hosts = real_cell(name, "mlp", participation)
+    loop = run(problem, LoopHost(problem), 1, participation, save_to=tmp_path / "saved by loop")
+    expected = ending(loop, tmp_path / "loop")
+    ray = run(problem, ray_hosts(), 1, participation, save_to=tmp_path / "saved on Ray")
+    assert_same_ending(expected, ending(ray, tmp_path / "Ray"))
+    ray = resumed(problem, ray_hosts(), tmp_path / "saved by loop", 1, participation)
+    assert_same_ending(expected, ending(ray, tmp_path / "loop, then Ray"))
+    loop = resumed(problem, LoopHost(problem), tmp_path / "saved on Ray", 1, participation)
+    assert_same_ending(expected, ending(loop, tmp_path / "Ray, then loop"))
+
+
+@on_ray
+@every_method
+def test_hosts_on_ray_give_the_bits_of_the_loop_on_a_cnn(
+    name: str, shared_processes: None, tmp_path: Path
+) -> None:
+    problem, ray_hosts = real_cell(name, "cnn", 0.6)
+    loop = run(problem, LoopHost(problem), rounds=1, participation=0.6)
+    expected = ending(loop, tmp_path / "loop", evaluated=False)
+    ray = run(problem, ray_hosts(), rounds=1, participation=0.6)
+    assert_same_ending(expected, ending(ray, tmp_path / "Ray", evaluated=False))
+
+
+@on_ray
+def test_hosts_on_ray_in_actors_of_their_own(ray_session: None, tmp_path: Path) -> None:
+    problem, ray_hosts = real_cell("local", "mlp", 0.6)
+    hosts = ray_hosts()
+    try:
+        remote = ending(run(problem, hosts, rounds=1, participation=0.6), tmp_path / "Ray")
+    finally:
+        hosts.close()
+    loop = run(problem, LoopHost(problem), rounds=1, participation=0.6)
+    assert_same_ending(ending(loop, tmp_path / "loop"), remote)
+
+
+# Save, load, continue
+
+
+@every_method
+@in_one_process
+def test_a_loaded_run_goes_on_as_if_it_had_never_stopped(name: str, kind: type[Host], tmp_path: Path) -> None:
+    problem = tiny_problem(make_method(name))
+    host = kind(problem)
+    federation = run(problem, host, rounds=2, participation=0.7, save_to=tmp_path)
+    same_problem = tiny_problem(make_method(name))
+    new_host = kind(same_problem)
+    new_federation = resumed(same_problem, new_host, tmp_path, rounds=2, participation=0.7)
+    for _ in range(2):
+        assert new_federation.advance() == federation.advance()
+    assert differing(standing(new_federation, new_host), standing(federation, host)) == []
+    assert new_federation.evaluate(personal=True) == federation.evaluate(personal=True)
+
+
+# Bytes
+
+
+class Traffic(NamedTuple):
+    """Bytes of all clients together."""
+
+    up: tuple[int, int]
+    """In the first and the second round."""
+    down: tuple[int, int]
+    prelude: tuple[int, int] = (0, 0)
+    """Up and down."""
+
+
+FLOAT = 4
+MODEL = 3 * FLOAT * (6 * 8 + 8 + 8 * 3 + 3)  # the tiny MLP, for three clients
+CLASSES = 3 * FLOAT * 3  # a number for every class
+MEANS = 3 * FLOAT * 3 * 8  # a point in the space of features for every class
+
+MODEL_BOTH_WAYS = Traffic(up=(MODEL, MODEL), down=(MODEL, MODEL))
+NOTHING = Traffic(up=(0, 0), down=(0, 0))
+TRAFFIC = {
+    "central": NOTHING,
+    "fedadagrad": MODEL_BOTH_WAYS,
+    "fedadam": MODEL_BOTH_WAYS,
+    "fedavg": MODEL_BOTH_WAYS,
+    "fedavgm": MODEL_BOTH_WAYS,
+    "feddyn": MODEL_BOTH_WAYS,
+    "fedlsa": Traffic(up=(MODEL, MODEL), down=(MODEL + MEANS, MODEL + MEANS)),
+    "fedntd": MODEL_BOTH_WAYS,
+    "fedproto": Traffic(up=(MEANS + CLASSES, MEANS + CLASSES), down=(0, MEANS + CLASSES)),
+    "fedproto_avg": Traffic(
+        up=(MODEL + MEANS + CLASSES, MODEL + MEANS + CLASSES), down=(MODEL, MODEL + MEANS + CLASSES)
+    ),
+    "fedprox": MODEL_BOTH_WAYS,
+    "fedyogi": MODEL_BOTH_WAYS,
+    "local": NOTHING,
+    "moon": MODEL_BOTH_WAYS,
+    "scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL)),
+}
+"""Worked out by hand from what the paper sends, for three clients with the first tiny model it accepts."""
+
+
+@every_method
+@in_one_process
+def test_bytes_are_those_worked_out_by_hand(name: str, kind: type[Host]) -> None:
+    assert name in TRAFFIC, f"work out by hand what '{name}' sends and add it to TRAFFIC in {__file__}"
+    problem = tiny_problem(make_method(name))
+    federation = Federation(problem, kind(problem))
+    prelude = federation.prelude()
+    first, second = federation.advance(), federation.advance()
+    counted = Traffic(
+        up=(first["bytes_up"], second["bytes_up"]),
+        down=(first["bytes_down"], second["bytes_down"]),
+        prelude=(prelude["bytes_up"], prelude["bytes_down"]),
+    )
+    assert counted == TRAFFIC[name]
+
+
+# Private state stays private
+
+KEPT_AS_SENT = {"moon": {"model"}}
+"""Entries of a reply that the client, by the paper's design, also keeps: they are no secret."""
+
+
+@every_method
+def test_private_state_is_not_in_a_reply(name: str) -> None:
+    work = work_on_marked_state(make_method(name))
+    if not any(flat(each.kept) for each in work):
+        pytest.skip("keeps no private state")
+    known = KEPT_AS_SENT.get(name, set())
+    for each in work:
+        assert is_all_finite(each.reply)
+        assert copies(each.reply, each.state) == []
+        assert copies({key: item for key, item in each.reply.items() if key not in known}, each.kept) == []
+
+
+def work_on_marked_state(method: FedAlgorithm) -> list[Work]:
+    """Two rounds of work, with noise on the private state that makes every number in it the only one such."""
+    draw = torch.Generator().manual_seed(1)
+    problem = WatchedProblem.of(tiny_problem(method), disturb=lambda state: noisy(state, draw))
+    run(problem, LoopHost(problem), rounds=2)
+    return problem.work
+
+
+def copies(reply: Message, private: State) -> list[str]:
+    """Where a reply has memory or numbers of the private state, in whatever arrangement."""
+    return [
+        f"reply.{sent} has numbers of {kept}"
+        for sent, given in flat(reply).items()
+        for kept, own in flat(private).items()
+        if given.untyped_storage().data_ptr() == own.untyped_storage().data_ptr()
+        or torch.isin(telling(given), telling(own)).any()
+    ]
+
+
+def telling(leaf: Tensor) -> Tensor:
+    """The numbers that give a tensor away; zeros, counts and flags may turn up anywhere."""
+    values = leaf.detach().flatten().float()
+    return values[values != values.round()]
+
+
+class _Personal(FedAvg):
+    """Every client has a bias of its own; with `sent` it betrays it."""
+
+    label: ClassVar[str] = "Personal"
+    sent: str = "nothing"
+
+    def client(self, task: Task) -> State:
+        return {"bias": torch.zeros(task.classes)}
+
+    def round(self, task: Task) -> Round:
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            start = message["model"] | Tree({"classifier.bias": client["bias"]})
+            y = task.train(start, self.objective(task, client, message), batches)
+            bias = y["classifier.bias"]
+            betrayed: dict[str, Message] = {
+                "nothing": {},
+                "itself": {"extra": client["bias"]},
+                "a copy": {"extra": client["bias"].clone()},
+                "among others": {"extra": torch.cat([y["classifier.weight"].flatten(), client["bias"]])},
+                "rearranged": {"extra": Tree({"leaf": client["bias"].flip(0).double()})},
+                "one number": {"extra": client["bias"][1] * 1},
+                "after training": {"extra": bias.clone()},
+                "in the model": {"model": y},
+            }
+            return {"model": y | message["model"].only(["classifier.bias"])} | betrayed[self.sent], {
+                "bias": bias
+            }
+
+        return super().round(task)._replace(local=local)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["itself", "a copy", "among others", "rearranged", "one number", "after training", "in the model"],
+)
+def test_a_reply_with_private_state_is_noticed(sent: str) -> None:
+    for work in work_on_marked_state(_Personal(sent=sent)):
+        assert copies(work.reply, work.state) + copies(work.reply, work.kept)
+
+
+def test_a_reply_without_private_state_is_not_suspected() -> None:
+    for work in work_on_marked_state(_Personal()):
+        assert copies(work.reply, work.state) + copies(work.reply, work.kept) == []
+
+
+# FedAvg as a special case
+
+NEUTRAL: dict[str, dict[str, Any] | str] = {
+    "central": "has no server model",
+    "fedadagrad": "scales every coordinate by its past",
+    "fedadam": "scales every coordinate by its past",
+    "fedavg": {},
+    "fedavgm": {"server_lr": 1.0, "beta": 0.0},
+    "feddyn": "has a server term that does not vanish with alpha",
+    "fedlsa": "classifies points on the sphere at every setting",
+    "fedntd": {"beta": 0.0},
+    "fedproto": "has no server model",
+    "fedproto_avg": {"lam": 0.0},
+    "fedprox": {"mu": 0.0},
+    "fedyogi": "scales every coordinate by its past",
+    "local": "has no server model",
+    "moon": {"mu": 0.0},
+    "scaffold": "corrects drift at every setting",
+}
+"""The hyperparameters at which a method is FedAvg, or why it has none."""
+
+
+@every_method
+def test_is_fedavg_at_its_neutral_hyperparameters(name: str) -> None:
+    assert name in NEUTRAL, f"add to NEUTRAL in {__file__} at which hyperparameters '{name}' is FedAvg"
+    neutral = NEUTRAL[name]
+    if isinstance(neutral, str):
+        pytest.skip(neutral)
+    method = make_method(name, **neutral)
+    model = accepted_model(method)
+    ends = []
+    for each in (method, FedAvg()):
+        problem = tiny_problem(each, model)
+        ends.append(run(problem, LoopHost(problem), rounds=2).server["model"])
+    assert differing(*ends) == []
+
+
+# Hyperparameters
+
+
+@every_method
+def test_an_unknown_hyperparameter_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="unknown key 'no_such_thing'"):
+        validated(METHODS.load(name), {"no_such_thing": 1}, f"method '{name}'")
+
+
+@every_method
+def test_hyperparameters_beyond_their_bounds_are_refused(name: str) -> None:
+    kind = METHODS.load(name)
+    wrong: list[tuple[str, Any]] = [("weighting", "at random")]
+    for key, schema in kind.model_json_schema()["properties"].items():
+        for part in (schema, *schema.get("anyOf", ())):
+            wrong += [(key, part["minimum"] - 1)] if "minimum" in part else []
+            wrong += [(key, part["maximum"] + 1)] if "maximum" in part else []
+            wrong += [(key, part[end]) for end in ("exclusiveMinimum", "exclusiveMaximum") if end in part]
+            wrong += [(key, float("nan")), (key, float("inf"))] if part.get("type") == "number" else []
+    for key, value in wrong:
+        with pytest.raises(UserError, match=f"{key} = "):
+            validated(kind, {key: value}, f"method '{name}'")
+
+
+# A client that blows up
+
+
+@every_method
+@in_one_process
+def test_a_client_that_blows_up_is_left_out(name: str, kind: type[Host], tmp_path: Path) -> None:
+    """The others get what they would without it, and it keeps the private state it had."""
+    problem = tiny_problem(make_method(name))
+    run(problem, kind(problem), rounds=1, save_to=tmp_path)
+    before = kind(problem)
+    before.load(tmp_path)
+    bad = max(problem.train) // 2
+    others = [client for client in problem.train if client != bad]
+
+    host = kind(with_infinite_inputs(problem, bad))
+    federation = resumed(host.problem, host, tmp_path, rounds=1)
+    server_before = federation.server
+    record = federation.advance()
+    assert (record["clients"], record["dropped"]) == (len(problem.train), 1)
+    assert is_all_finite(standing(federation, host))
+    assert differing(host.state(bad), before.state(bad)) == []
+    if not others:
+        assert differing(federation.server, server_before) == []
+        return
+    fewer_host = kind(with_only(problem, others))
+    fewer = resumed(fewer_host.problem, fewer_host, tmp_path, rounds=1)
+    fewer.advance()
+    tolerance = 0.0 if kind is LoopHost else 1e-6
+    assert_close(federation.server, fewer.server, tolerance)
+    for client in others:
+        assert_close(host.state(client), fewer_host.state(client), tolerance)
+        if flat(before.state(client)):
+            assert differing(host.state(client), before.state(client))
+
+
+# Clients start from what the server sends
+
+
+def serves_a_model(method: FedAlgorithm) -> FedAlgorithm:
+    """The method, or a skip if its server keeps no model."""
+    if "model" not in method.server(tiny_problem(method).task):
+        pytest.skip("the server has no model")
+    return method
+
+
+@every_method
+def test_every_message_carries_the_current_model_of_the_server(name: str) -> None:
+    problem = WatchedProblem.of(tiny_problem(serves_a_model(make_method(name))))
+    federation = run(problem, LoopHost(problem), rounds=0, participation=0.7)
+    for _ in range(3):
+        current = federation.server["model"]
+        problem.work.clear()
+        federation.advance()
+        assert len(problem.work) == 2
+        for work in problem.work:
+            assert differing(work.message["model"], current) == []
+        assert differing(federation.server["model"], current)
+
+
+@every_method
+def test_clients_start_from_the_model_they_are_sent(name: str) -> None:
+    sent, returned = exchange_with_vanishing_steps(serves_a_model(make_method(name)))
+    assert_close(sent, returned, tolerance=1e-5)
+
+
+def exchange_with_vanishing_steps(method: FedAlgorithm) -> tuple[Tree, Tree]:
+    """A model that no client has seen, and what the server makes of it when nobody learns anything."""
+    problem = tiny_problem(method, optimiser=SGD(lr=1e-12))
+    host = LoopHost(problem)
+    federation = run(problem, host, rounds=1)
+    sent = noisy(federation.server["model"], torch.Generator().manual_seed(1))
+    server = {**federation.server, "model": sent}
+    phases = problem.phases(problem.task)
+    messages = [(client, phases[-1].down(server, client)) for client in problem.train]
+    return sent, phases[-1].aggregate(server, host.run(len(phases) - 1, 2, messages))["model"]
+
+
+class _OwnStart(FedAvg):
+    """Clients go on from where they stopped, whatever the server sends."""
+
+    label: ClassVar[str] = "Own start"
+
+    def client(self, task: Task) -> State:
+        return {"model": task.initial}
+
+    def round(self, task: Task) -> Round:
+        base = super().round(task)
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            reply, _ = base.local(client, {"model": client["model"]}, batches)
+            return reply, {"model": reply["model"]}
+
+        return base._replace(local=local)
+
+
+def test_clients_that_start_from_their_own_model_are_noticed() -> None:
+    with pytest.raises(AssertionError):
+        assert_close(*exchange_with_vanishing_steps(_OwnStart()), tolerance=1e-5)
+
+
+# Random numbers
+
+
+@every_method
+def test_initial_weights_depend_on_the_seed_alone(name: str) -> None:
+    model = "mlp"
+    one, other = assembled(name, model), assembled("fedavg", model)
+    assert differing(one.problem.task.initial, other.problem.task.initial) == []
+    assert one.fingerprints == other.fingerprints
+    method, task = one.problem.method, one.problem.task
+    for state in (method.server(task), method.client(task)):
+        if "model" in state:
+            assert differing(state["model"], other.problem.task.initial) == []
+    changed = assembled(name, model, seed=1)
+    assert changed.fingerprints.initial_weights != one.fingerprints.initial_weights
+    assert differing(changed.problem.task.initial, one.problem.task.initial)
+
+
+@every_method
+def test_clients_and_batches_are_the_same_for_every_method(name: str) -> None:
+    method = make_method(name)
+    if method.pools_data:
+        pytest.skip("has one client only")
+    model = accepted_model(method)
+    seen = []
+    for each in (method, FedAvg()):
+        problem = WatchedProblem.of(tiny_problem(each, model))
+        federation = run(problem, LoopHost(problem), rounds=0, participation=0.7)
+        problem.work.clear()
+        for _ in range(3):
+            federation.advance()
+        batches = [batch for work in problem.work for batch in work.batches]
+        seen.append({str(at): {"x": batch.x, "y": batch.y} for at, batch in enumerate(batches)})
+    assert seen[0]
+    assert differing(*seen) == []
+
+
+@every_method
+@in_one_process
+def test_global_random_numbers_are_neither_used_nor_changed(name: str, kind: type[Host]) -> None:
+    def ends() -> dict[str, Any]:
+        problem = tiny_problem(make_method(name))
+        host = kind(problem)
+        federation = run(problem, host, rounds=2, participation=0.7)
+        federation.evaluate(personal=True)
+        return standing(federation, host)
+
+    torch.manual_seed(1)
+    first = ends()
+    torch.manual_seed(2)
+    np.random.seed(2)
+    random.seed(2)
+    before = torch.get_rng_state(), repr(np.random.get_state()), random.getstate()
+    second = ends()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (repr(np.random.get_state()), random.getstate()) == before[1:]
+    assert differing(first, second) == []
