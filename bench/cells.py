@@ -35,11 +35,16 @@ class Conditions:
 
     executor: str = "auto"
     hosts: int = 2
-    threads: int = 1
+    cpus: float = 1.0
+    gpus: float = 0.0
+    """What a trial, or each of its hosts, may use."""
     data_root: Path | None = None
     checkpoint_seconds: float = 15.0
     commit: str = ""
-    host_resources: tuple[tuple[str, float], ...] = (("CPU", 1.0),)
+
+    @property
+    def threads(self) -> int:
+        return max(1, int(self.cpus))
 
 
 class CellRun:
@@ -53,7 +58,7 @@ class CellRun:
         directory.mkdir(parents=True, exist_ok=True)
         if not (directory / "config.json").exists():
             write_json(directory / "config.json", config)
-        assembled = assemble(config, conditions.data_root)
+        assembled = assemble(config, conditions.data_root, gpus=conditions.gpus)
         self._fingerprints = assembled.fingerprints
         self._hosts = make_hosts(assembled.problem, config, conditions)
         self._federation = Federation(

@@ -49,7 +49,10 @@ def run(
     executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
     hosts: Annotated[int, typer.Option(help="Host actors per trial with --executor ray.")] = 2,
     cpus_per_trial: Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")] = 1,
-    gpus_per_trial: Annotated[float, typer.Option(help="GPU share of a trial; use 1/n.")] = 0,
+    gpus_per_trial: Annotated[
+        float | None,
+        typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any."),
+    ] = None,
     max_concurrent: Annotated[int | None, typer.Option(help="At most so many trials at once.")] = None,
     address: Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")] = None,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")] = None,

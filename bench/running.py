@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from bench.cells import Conditions, failure_of, is_done
 from bench.config import Suite
 from bench.console import BenchConsole
 from bench.data import dataset_spec
-from bench.engine.assembly import Assembled, assemble
+from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.executors import check_executor, choose
 from bench.errors import UserError
 from bench.files import write_json
@@ -85,23 +86,21 @@ def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
     Returns the first cell's problem, for telling the user what is about to run.
     """
     check_executor(conditions.executor)
-    seen: set[str] = set()
-    first: Assembled | None = None
+    settings: dict[str, Assembled] = {}
     for cell in plan.pending:
-        parts = [cell.config[key] for key in ("dataset", "partition", "model", "training", "method")]
-        if (key := repr(parts)) not in seen:
-            seen.add(key)
-            assembled = assemble(cell.config, conditions.data_root)
-            first = first or assembled
-    return first
+        setting = repr([cell.config[key] for key in ("dataset", "partition", "model", "training")])
+        if setting not in settings:
+            settings[setting] = assemble(cell.config, conditions.data_root)
+        check_method(cell.config, settings[setting])
+    return next(iter(settings.values()), None)
 
 
-def make_directory(directory: Path) -> None:
+def check_writable(directory: Path) -> None:
+    """Without leaving anything behind."""
+    existing = next(folder for folder in (directory, *directory.parents) if folder.exists())
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / ".writable"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=existing):
+            pass
     except OSError as error:
         raise UserError(
             f"cannot write to {directory}: {error.strerror}; choose another folder with --out"
@@ -118,15 +117,16 @@ def run(
 ) -> int:
     """Returns the number of cells that failed."""
     pending = plan.pending
+    if pending:
+        from bench.tuning import Resources, run_cells, settled, start_ray
+
+        start_ray(address)
+        resources = settled(resources or Resources())
+    plan.directory.mkdir(parents=True, exist_ok=True)
     plan.write()
     with Recording(plan, tracker, console) as recording:
         recording.catch_up([cell for cell in plan.cells if cell not in pending])
-        if pending:
-            from bench.tuning import Resources, require_room, run_cells, start_ray
-
-            resources = resources or Resources()
-            start_ray(address)
-            require_room(resources)
+        if resources and pending:
             title = f"{plan.suite.suite} v{plan.suite.version}"
             with make_view(console, title, pending, len(plan.cells) - len(pending)) as view:
                 run_cells(plan.directory, pending, conditions, resources, _Watcher(view, recording))

@@ -16,7 +16,6 @@ os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray
 from ray import tune
@@ -33,7 +32,8 @@ class Resources:
     """What one trial may use."""
 
     cpus: float = 1
-    gpus: float = 0
+    gpus: float | None = 0
+    """None: a whole GPU where the cluster has any, else none."""
     hosts: int = 0
     """Host actors beside the trial itself; each has the trial's share, and the trial's own is then idle."""
     max_concurrent: int | None = None
@@ -74,15 +74,18 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
         raise UserError(f"no Ray cluster at '{address}': {' '.join(str(error).split())}") from None
 
 
-def require_room(resources: Resources) -> None:
-    """A trial that fits nowhere would wait for ever: say so now."""
+def settled(resources: Resources) -> Resources:
+    """With the GPU share decided; a trial that fits nowhere would wait for ever, so that is said now."""
     cluster = ray.cluster_resources()
+    if resources.gpus is None:
+        resources = replace(resources, gpus=1.0 if cluster.get("GPU", 0) >= 1 else 0.0)
     if resources.at_once(cluster) < 1:
         wanted = ", ".join(f"{amount:g} {name}" for name, amount in _needed(resources).items())
         there = ", ".join(f"{cluster.get(name, 0):g} {name}" for name in _needed(resources))
         raise UserError(
             f"a trial needs {wanted} but Ray has {there}: lower --cpus-per-trial, --gpus-per-trial or --hosts"
         )
+    return resources
 
 
 def _needed(resources: Resources) -> dict[str, float]:
@@ -97,11 +100,9 @@ def run_cells(
     watcher: Watcher,
 ) -> None:
     """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
-    require_room(resources)
-    share = {"CPU": resources.cpus, **({"GPU": resources.gpus} if resources.gpus else {})}
-    conditions = replace(conditions, threads=max(1, int(resources.cpus)), host_resources=tuple(share.items()))
+    conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
     jobs = [_job(run_directory, cell, conditions) for cell in cells]
-    with tempfile.TemporaryDirectory(prefix="bench-tune-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=".tune-", dir=run_directory) as scratch:
         tune.Tuner(
             tune.with_resources(CellTrial, resources.request()),
             param_space={"job": tune.grid_search(jobs)},
@@ -132,11 +133,10 @@ class CellTrial(tune.Trainable):
 
         job = json.loads(config["job"])
         job["conditions"]["data_root"] = _path(job["conditions"]["data_root"])
-        job["conditions"]["host_resources"] = tuple(map(tuple, job["conditions"]["host_resources"]))
         conditions = Conditions(**job["conditions"])
         torch.set_num_threads(conditions.threads)
-        if torch.cuda.is_available():
-            torch.cuda.set_per_process_memory_fraction(min(1.0, job["gpus"] or 1.0))
+        if conditions.gpus and torch.cuda.is_available():
+            torch.cuda.set_per_process_memory_fraction(min(1.0, conditions.gpus))
         self._directory = Path(job["directory"])
         self._config = job["config"]
         self._cell: CellRun | None = None
@@ -212,7 +212,6 @@ def _job(run_directory: Path, cell: PlannedCell, conditions: Conditions) -> str:
             "directory": str(run_directory / cell.directory),
             "config": cell.config,
             "conditions": asdict(conditions),
-            "gpus": dict(conditions.host_resources).get("GPU", 0.0),
         },
         default=str,
     )

@@ -3,7 +3,7 @@
 Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2: v ← v + Δ² and
 x ← x + η m / (√v + τ) with m ← β₁ m + (1 − β₁) Δ, Δ = Σ_k w_k (y_k − x), and v = τ² at the start.
 β₁ = 0, as Adagrad has no momentum (then m = Δ), and τ = 1e-3; the paper tunes η on a grid that holds the
-default 0.1.
+default 0.01.
 """
 
 from typing import ClassVar
@@ -17,7 +17,7 @@ from methods.parts.server_optimisers import AdaptiveFedOpt
 class FedAdagrad(AdaptiveFedOpt):
     label: ClassVar[str] = "FedAdagrad"
 
-    server_lr: float = Field(default=0.1, gt=0)
+    server_lr: float = Field(default=0.01, gt=0)
     """η."""
     beta1: float = Field(default=0.0, ge=0, lt=1)
 

@@ -1,8 +1,8 @@
 """FedAvgM: FedAvg with momentum on the server.
 
 Hsu et al., "Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification",
-2019: v ← β v + Δ and x ← x + η v with Δ = Σ_k w_k (y_k − x). η = 1 as there, β = 0.9 as in Reddi et al., "Adaptive
-Federated Optimization", ICLR 2021; with η = 1 and β = 0 it is FedAvg exactly.
+2019: v ← β v + Δ and x ← x + η v with Δ = Σ_k w_k (y_k − x). η = 1 as there, β = 0.9 as in Reddi et al.,
+"Adaptive Federated Optimization", ICLR 2021; with η = 1 and β = 0 it is FedAvg exactly.
 """
 
 from typing import ClassVar

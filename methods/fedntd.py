@@ -1,7 +1,7 @@
 """FedNTD: the client's model keeps the server's opinion on all classes but the true one.
 
 Lee et al., "Preservation of the Global Knowledge by Not-True Distillation in Federated Learning", NeurIPS
-2022: CE + β τ² · KL(softmax_{c≠y}(z_x / τ) ‖ softmax_{c≠y}(z_y / τ)), the mean over the batch, with the logits
+2022: CE + β τ² · KL(softmax_{c≠y}(z_x / τ) ‖ softmax_{c≠y}(z_y / τ)), the mean over the batch, with logits
 z_x of the server's model and z_y of the client's; the true class is taken out of both softmaxes. The factor
 τ² keeps the term's gradient at one scale for all τ. τ = 1 and β = 1 as printed; β = 0 is FedAvg exactly.
 """
@@ -31,9 +31,9 @@ class FedNTD(FedAvg):
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             logits = task.logits(y, batch.x)
-            divergence = not_true_divergence(
-                logits, task.logits(message["model"], batch.x), batch.y, self.tau
-            )
+            with torch.no_grad():
+                teacher = task.logits(message["model"], batch.x)
+            divergence = not_true_divergence(logits, teacher, batch.y, self.tau)
             return cross_entropy(logits, batch) + self.beta * self.tau**2 * batch.mean(divergence)
 
         return loss

@@ -39,25 +39,22 @@ class Moon(FedAvg):
             )
 
     def client(self, task: Task) -> State:
-        return {"previous": task.initial, "took_part": torch.zeros((), device=task.device)}
+        return {"previous": task.initial, "took_part": torch.tensor(False, device=task.device)}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.mu == 0:
             return super().objective(task, client, message)
         server = message["model"]
-        previous = where(client["took_part"] > 0, client["previous"], server)
+        previous = where(client["took_part"], client["previous"], server)
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = representation(task, y, batch.x)
-            to_server, to_previous = (
-                (on_sphere(z) * on_sphere(representation(task, teacher, batch.x))).sum(dim=-1)
-                for teacher in (server, previous)
-            )
-            cosines = torch.stack([to_server, to_previous], dim=-1)
+            with torch.no_grad():
+                teachers = [representation(task, teacher, batch.x) for teacher in (server, previous)]
+            cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]
-            return cross_entropy(task.classify(y, task.model.activation(z)), batch) + self.mu * batch.mean(
-                contrast
-            )
+            classified = cross_entropy(task.classify(y, task.model.activation(z)), batch)
+            return classified + self.mu * batch.mean(contrast)
 
         return loss
 

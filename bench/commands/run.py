@@ -16,9 +16,9 @@ from bench.provenance import commit
 from bench.running import (
     Plan,
     check_before_start,
+    check_writable,
     describe,
     failures,
-    make_directory,
     make_plan,
     run,
     write_reports,
@@ -36,7 +36,7 @@ class RunOptions:
     executor: str
     hosts: int
     cpus_per_trial: float
-    gpus_per_trial: float
+    gpus_per_trial: float | None
     max_concurrent: int | None
     address: str | None
     tracking_uri: str | None
@@ -67,7 +67,7 @@ class RunOptions:
         ):
             if share <= 0:
                 raise UserError(f"{name} {share:g}: must be greater than 0")
-        if self.gpus_per_trial < 0:
+        if self.gpus_per_trial is not None and self.gpus_per_trial < 0:
             raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: must not be negative")
 
 
@@ -95,6 +95,7 @@ def run_suite(options: RunOptions) -> int:
         checkpoint_seconds=options.checkpoint_every,
         commit=commit(),
     )
+    check_writable(plan.directory)
     first = check_before_start(plan, conditions)
     tracker = Tracker(options.tracking_uri, options.out.absolute())
     for line in describe(plan, conditions, first):
@@ -105,7 +106,6 @@ def run_suite(options: RunOptions) -> int:
         for line in estimate(plan, conditions, options.cpus_per_trial, options.max_concurrent):
             console.say(line)
         return 0
-    make_directory(plan.directory)
     started = time.monotonic()
     try:
         _run(options, plan, conditions, tracker, console)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,23 +49,19 @@ def assemble(
     config: Mapping[str, Any],
     data_root: Path | None = None,
     clients: Collection[int] | None = None,
-    device: torch.device | None = None,
+    gpus: float = 0.0,
 ) -> Assembled:
     """Build the problem of a cell; with `clients`, the training data of these alone."""
-    device = device or best_device()
+    device = best_device(gpus)
     seed = config["seed"]
     options = dict(config["dataset"])
     dataset_name = options.pop("name")
     dataset = load_dataset(dataset_name, options, data_root)
     notes = deviations(dataset, dataset_spec(dataset_name, options))
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
-    name = config["method"]["name"]
-    method = validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+    method = _method(config)
     task = _task(config, method, dataset, len(partition.clients), device)
-    try:
-        method.check(task)
-    except ValueError as error:
-        raise UserError(f"method '{name}' {error}") from None
+    _check(config, method, task)
     groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
     train, validation = {}, {}
@@ -87,10 +83,36 @@ def assemble(
     return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
 
 
-def best_device() -> torch.device:
-    if torch.cuda.is_available():
+def check_method(config: Mapping[str, Any], like: Assembled) -> None:
+    """Whether the method of this cell can work in a setting that was assembled for another one."""
+    method = _method(config)
+    _check(config, method, replace(like.problem.task, optimiser=_optimiser(config, method)))
+
+
+def best_device(gpus: float) -> torch.device:
+    """CUDA for those who were given a share of it, Apple's GPU where there is one, else the CPU."""
+    if gpus > 0 and torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _method(config: Mapping[str, Any]) -> FedAlgorithm:
+    name = config["method"]["name"]
+    return validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+
+
+def _check(config: Mapping[str, Any], method: FedAlgorithm, task: Task) -> None:
+    try:
+        method.check(task)
+    except ValueError as error:
+        raise UserError(f"method '{config['method']['name']}' {error}") from None
+
+
+def _optimiser(config: Mapping[str, Any], method: FedAlgorithm) -> Optimiser:
+    """The method's own, or else the suite's."""
+    if method.optimiser is not None:
+        return method.optimiser
+    return validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser")
 
 
 def _task(
@@ -104,8 +126,7 @@ def _task(
         initial=initial_tree(model),
         classes=len(dataset.classes),
         clients=clients,
-        optimiser=method.optimiser
-        or validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser"),
+        optimiser=_optimiser(config, method),
         seed=config["seed"],
     )
 

@@ -34,7 +34,8 @@ class HostActor:
 
     def __init__(self, name: str, clients: list[int], config: dict[str, Any], conditions: Conditions) -> None:
         torch.set_num_threads(conditions.threads)
-        self._host = LoopHost(assemble(config, conditions.data_root, clients).problem, name)
+        assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
+        self._host = LoopHost(assembled.problem, name)
 
     def ready(self) -> bool:
         return True
@@ -68,10 +69,10 @@ class RayHosts:
             ray.get([actor.ready.remote() for actor in self._actors], timeout=READY_SECONDS)
         except GetTimeoutError:
             self.close()
-            needs = ", ".join(f"{amount:g} {name}" for name, amount in conditions.host_resources)
             raise RuntimeError(
                 f"the {count} hosts of this cell were not up after {READY_SECONDS:g} s: the cluster has no "
-                f"room for {needs} each; use fewer --hosts or smaller shares"
+                f"room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU each; use fewer --hosts or "
+                "smaller shares"
             ) from None
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
@@ -106,8 +107,7 @@ class RayHosts:
 
 def _place(bundle: int, conditions: Conditions) -> Any:
     """An actor class with the resources of a host, inside the trial's placement group if there is one."""
-    resources = dict(conditions.host_resources)
-    options: dict[str, Any] = {"num_cpus": resources.get("CPU", 1.0), "num_gpus": resources.get("GPU", 0.0)}
+    options: dict[str, Any] = {"num_cpus": conditions.cpus, "num_gpus": conditions.gpus}
     group = get_current_placement_group()
     if group is not None:
         options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(

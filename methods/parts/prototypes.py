@@ -55,8 +55,8 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def closeness(self, z: Tensor, prototypes: Tensor, known: Tensor) -> Tensor:
         """Larger for nearer prototypes, and −∞ for classes without one."""
-        if self.distance == "euclidean":
-            near = -(self.scaled(z)[:, None] - prototypes).square().sum(dim=-1)
+        if self.distance == "euclidean":  # −‖z − P‖² without ‖z‖², which is the same for all classes
+            near = 2 * self.scaled(z) @ prototypes.T - prototypes.square().sum(dim=-1)
         else:
             near = on_sphere(z) @ on_sphere(prototypes).T
         return near.masked_fill(known == 0, float("-inf"))
