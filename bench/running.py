@@ -114,8 +114,8 @@ def run(
     tracker: Tracker,
     console: BenchConsole,
     address: str | None = None,
-) -> int:
-    """Returns the number of cells that failed."""
+) -> None:
+    """What becomes of each cell is on disk."""
     pending = plan.pending
     if pending:
         from bench.tuning import Resources, run_cells, settled, start_ray
@@ -125,12 +125,11 @@ def run(
     plan.directory.mkdir(parents=True, exist_ok=True)
     plan.write()
     with Recording(plan, tracker, console) as recording:
-        recording.catch_up([cell for cell in plan.cells if cell not in pending])
+        recording.catch_up([cell for cell in plan.cells if is_done(plan.directory / cell.directory)])
         if resources and pending:
             title = f"{plan.suite.suite} v{plan.suite.version}"
             with make_view(console, title, pending, len(plan.cells) - len(pending)) as view:
                 run_cells(plan.directory, pending, conditions, resources, _Watcher(view, recording))
-    return len(plan.pending)
 
 
 class Recording:

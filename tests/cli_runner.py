@@ -92,8 +92,8 @@ def kill_session(leader: subprocess.Popen[str]) -> None:
         for member in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
-        leader.poll()
         time.sleep(0.05)
+    leader.wait()
 
 
 def _session(leader: int) -> list[int]:

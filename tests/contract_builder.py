@@ -90,7 +90,7 @@ def tiny_problem(
     With a model or an optimiser that the method refuses, the test is skipped.
     """
     if model is None:
-        model = accepted_model(method, optimiser)
+        model = accepted_model(method)
     task = tiny_task(model, optimiser, len(sizes), seed)
     try:
         method.check(task)
@@ -112,11 +112,12 @@ def tiny_problem(
     )
 
 
-def accepted_model(method: FedAlgorithm, optimiser: Optimiser = PLAIN) -> str:
+def accepted_model(method: FedAlgorithm) -> str:
+    """The first tiny model on which the method runs with plain SGD."""
     refusals = []
     for model in MODELS:
         try:
-            method.check(tiny_task(model, optimiser, len(SIZES), 0))
+            method.check(tiny_task(model, PLAIN, len(SIZES), 0))
         except ValueError as refusal:
             refusals.append(f"{model}: {refusal}")
         else:

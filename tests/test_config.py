@@ -94,7 +94,11 @@ def test_a_hyperparameter_changes_in_every_row_of_its_method_and_keeps_the_other
         {"name": "fedlsa", "label": "strong", "set": {"lam": 0.7}},
     ]
     changed = Suite.model_validate(TINY | {"methods": rows}).changed({"fedlsa.tau": 0.5})
-    assert [entry.set for entry in changed.methods] == [{}, {"lam": 0.1, "tau": 0.5}, {"lam": 0.7, "tau": 0.5}]
+    assert [entry.set for entry in changed.methods] == [
+        {},
+        {"lam": 0.1, "tau": 0.5},
+        {"lam": 0.7, "tau": 0.5},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,10 @@ def test_an_unknown_key_is_refused_with_a_hint(suite: Suite, key: str, hint: str
 
 
 def test_methods_are_chosen_in_the_order_of_the_command(suite: Suite) -> None:
-    assert [entry.name for entry in suite.with_methods(["fedprox", "fedavg"]).methods] == ["fedprox", "fedavg"]
+    assert [entry.name for entry in suite.with_methods(["fedprox", "fedavg"]).methods] == [
+        "fedprox",
+        "fedavg",
+    ]
 
 
 def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None:
@@ -131,7 +138,10 @@ def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None
     ("changes", "expected"),
     [
         ({"sedes": 3}, "unknown key 'sedes'; did you mean 'seeds'"),
-        ({"training": TINY["training"] | {"rouns": 3}}, "unknown key 'training.rouns'; did you mean 'rounds'"),
+        (
+            {"training": TINY["training"] | {"rouns": 3}},
+            "'training.rouns'; did you mean 'rounds'",
+        ),
         ({"methods": [{"name": "fedavg", "lable": "x"}]}, "did you mean 'label'"),
         ({"variants": [{"name": "a", "sett": {}}]}, "did you mean 'set'"),
         ({"methods": []}, "methods"),
@@ -153,7 +163,9 @@ def test_a_mistake_in_a_file_is_named_with_file_and_key(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["suite: [tiny", "- a list", "", "just text", "suite: !!python/name:os.system"])
+@pytest.mark.parametrize(
+    "text", ["suite: [tiny", "- a list", "", "just text", "suite: !!python/name:os.system"]
+)
 def test_a_file_that_holds_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(text)

@@ -60,8 +60,8 @@ every_method = pytest.mark.parametrize("name", METHODS.names())
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 on_ray = pytest.mark.xdist_group("ray")
 
-MOMENTUM = SGD(lr=0.05, momentum=0.9, weight_decay=0.01)
-ADAM = Adam(lr=0.01, clip_norm=1.0)
+MOMENTUM = SGD(lr=0.02, momentum=0.9, weight_decay=0.01, clip_norm=1.0)
+ADAM = Adam(lr=0.003, epsilon=1e-3)  # a small epsilon makes whole steps of gradients that are but rounding
 
 
 # One round

@@ -114,7 +114,7 @@ def test_scaffold_with_one_client_is_plain_sgd() -> None:
         server_after(4, method, mlp_task(clients=1), clients, epochs=2)["model"]
         for method in (Scaffold(), FedAvg())
     ]
-    assert close(*ends, 1e-5)
+    assert close(*ends, tolerance=1e-5)
 
 
 def test_scaffold_with_identical_clients_and_batches_is_fedavg() -> None:
@@ -123,7 +123,7 @@ def test_scaffold_with_identical_clients_and_batches_is_fedavg() -> None:
         server_after(4, method, mlp_task(), clients, epochs=3, batch_size=FULL)["model"]
         for method in (Scaffold(), FedAvg())
     ]
-    assert close(*ends, 1e-5)
+    assert close(*ends, tolerance=1e-5)
 
 
 def test_scaffold_with_different_clients_is_not_fedavg() -> None:
@@ -131,14 +131,16 @@ def test_scaffold_with_different_clients_is_not_fedavg() -> None:
         server_after(3, method, mlp_task(), uneven_clients())["model"]
         for method in (Scaffold(), FedAvg(weighting="uniform"))
     ]
-    assert not close(*ends, 1e-3)
+    assert not close(*ends, tolerance=1e-3)
 
 
 def test_the_servers_control_is_the_mean_of_the_clients() -> None:
     run, host = federation(Scaffold(), mlp_task(), uneven_clients(), participation=0.7)
     for _ in range(4):
         run.advance()
-        assert close(run.server["control"], mean([host.state(k)["control"] for k in range(3)]), 1e-5)
+        assert close(
+            run.server["control"], mean([host.state(k)["control"] for k in range(3)]), tolerance=1e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_feddyn_objective_has_its_two_terms() -> None:
     message, client = {"model": x}, {"g": g}
     ours = gradient(FedDyn(alpha=0.3).objective(task, client, message), y, batch)
     plain = gradient(FedAvg().objective(task, client, message), y, batch)
-    assert close(ours, plain - g + 0.3 * (y - x), 1e-5)
+    assert close(ours, plain - g + 0.3 * (y - x), tolerance=1e-5)
 
 
 def test_feddyn_exchange_worked_out_by_hand() -> None:
@@ -190,7 +192,7 @@ def test_feddyn_exchange_worked_out_by_hand() -> None:
     after = exchange.aggregate(server, [reply(0, 7, model=y), reply(2, 100, model=other)])
     new_h = h - alpha / 3 * ((y - task.initial) + (other - task.initial))
     assert close(after["h"], new_h)
-    assert close(after["model"], (y + other) / 2 - new_h / alpha, 1e-5)
+    assert close(after["model"], (y + other) / 2 - new_h / alpha, tolerance=1e-5)
 
 
 def test_h_is_always_the_mean_of_all_clients_g() -> None:
@@ -198,7 +200,7 @@ def test_h_is_always_the_mean_of_all_clients_g() -> None:
     for _ in range(5):
         run.advance()
         assert float(run.server["h"].norm()) > 1e-3
-        assert close(run.server["h"], mean([host.state(k)["g"] for k in range(3)]), 1e-6)
+        assert close(run.server["h"], mean([host.state(k)["g"] for k in range(3)]), tolerance=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [0, -0.1])

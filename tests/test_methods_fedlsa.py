@@ -29,7 +29,7 @@ from methods.parts.task import SplitModel
 
 IMAGE = (1, 8, 8)
 EMBEDDING = 4
-QUICK = {"server_steps": 5}
+QUICK: dict[str, Any] = {"server_steps": 5}
 
 
 def clients() -> list[Samples]:
@@ -191,7 +191,7 @@ def test_neither_loss_is_fedavg_with_the_classifier_on_the_sphere() -> None:
     ours = server_after(2, neither, task, clients())
     theirs = server_after(2, FedAvg(), task_of(on_sphere), clients())
     assert list(ours) == ["model"]
-    assert close(ours["model"], theirs["model"], 1e-6)
+    assert close(ours["model"], theirs["model"], tolerance=1e-6)
 
 
 def test_without_separation_alpha_has_no_effect() -> None:

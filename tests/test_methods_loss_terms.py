@@ -1,6 +1,7 @@
 """FedProx, FedNTD and MOON: FedAvg with another term in the clients' loss."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_the_term_makes_a_difference(method: FedAlgorithm) -> None:
     ends = [
         server_after(3, each, mlp_task(), uneven_clients(), epochs=2)["model"] for each in (method, FedAvg())
     ]
-    assert not close(*ends, 1e-4)
+    assert not close(*ends, tolerance=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_the_term_makes_a_difference(method: FedAlgorithm) -> None:
     ],
 )
 def test_weights_and_temperatures_out_of_bounds_are_refused(
-    kind: type[FedAlgorithm], wrong: dict[str, float]
+    kind: type[FedAlgorithm], wrong: dict[str, Any]
 ) -> None:
     with pytest.raises(ValidationError):
         kind(**wrong)

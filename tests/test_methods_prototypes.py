@@ -1,6 +1,6 @@
 """FedProto and its form with averaged weights."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -33,6 +33,7 @@ from methods.fedproto_avg import FedProtoAvg
 from methods.local import Local
 from methods.parts.prototypes import PrototypeLearning
 
+Kind: TypeAlias = type[FedProto] | type[FedProtoAvg]
 both = pytest.mark.parametrize("kind", [FedProto, FedProtoAvg])
 NO_TWOS = samples([0, 1, 1, 0, 1], seed=4)
 
@@ -65,7 +66,7 @@ def a_message(task: Task, known: list[float]) -> Message:
 
 @both
 def test_a_clients_prototypes_are_its_class_means_under_its_final_model(
-    kind: type[PrototypeLearning],
+    kind: Kind,
 ) -> None:
     task = mlp_task()
     method = kind()
@@ -94,9 +95,7 @@ REPLIES = [
 @pytest.mark.parametrize(
     ("weighting", "first"), [("mean", [3.0, 4.0]), ("weighted_mean", [4.0, 5.0])], ids=["mean", "weighted"]
 )
-def test_global_prototypes_worked_out_by_hand(
-    kind: type[PrototypeLearning], weighting: Any, first: list[float]
-) -> None:
+def test_global_prototypes_worked_out_by_hand(kind: Kind, weighting: Any, first: list[float]) -> None:
     """Class 0 of both clients, class 1 of one, class 2 of none."""
     server = kind(prototype_weighting=weighting).global_prototypes({}, REPLIES)
     assert server["prototypes"][:2].tolist() == [first, [3.0, 4.0]]
@@ -104,7 +103,7 @@ def test_global_prototypes_worked_out_by_hand(
 
 
 @both
-def test_a_class_that_nobody_holds_this_time_keeps_its_prototype(kind: type[PrototypeLearning]) -> None:
+def test_a_class_that_nobody_holds_this_time_keeps_its_prototype(kind: Kind) -> None:
     before = {"prototypes": torch.full((3, 2), 9.0), "known": torch.tensor([0.0, 0.0, 1.0])}
     server = kind().global_prototypes(before, REPLIES)
     assert server["prototypes"].tolist() == [[3.0, 4.0], [3.0, 4.0], [9.0, 9.0]]
@@ -112,7 +111,7 @@ def test_a_class_that_nobody_holds_this_time_keeps_its_prototype(kind: type[Prot
 
 
 @both
-def test_normalised_prototypes_have_length_1_wherever_they_stand(kind: type[PrototypeLearning]) -> None:
+def test_normalised_prototypes_have_length_1_wherever_they_stand(kind: Kind) -> None:
     task = mlp_task()
     method = kind(normalize_prototypes=True)
     exchange = method.round(task)
@@ -130,7 +129,7 @@ def test_normalised_prototypes_have_length_1_wherever_they_stand(kind: type[Prot
 
 @both
 @pytest.mark.parametrize("normalised", [False, True])
-def test_the_euclidean_pull_is_that_of_numpy(kind: type[PrototypeLearning], normalised: bool) -> None:
+def test_the_euclidean_pull_is_that_of_numpy(kind: Kind, normalised: bool) -> None:
     task, method = mlp_task(), kind(lam=0.7, normalize_prototypes=normalised)
     data = uneven_clients()[0]
     message = a_message(task, [1.0, 1.0, 0.0])
@@ -145,7 +144,7 @@ def test_the_euclidean_pull_is_that_of_numpy(kind: type[PrototypeLearning], norm
 
 
 @both
-def test_the_cosine_pull_is_that_of_numpy(kind: type[PrototypeLearning]) -> None:
+def test_the_cosine_pull_is_that_of_numpy(kind: Kind) -> None:
     """A softmax over the two classes that have a prototype, and nothing for samples of the third."""
     task, method = mlp_task(), kind(lam=0.7, distance="cosine", temperature=0.4)
     data = uneven_clients()[0]
@@ -169,7 +168,7 @@ def added(method: PrototypeLearning, task: Task, message: Message, y: Tree, data
 
 @both
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
-def test_a_missing_prototype_is_no_target(kind: type[PrototypeLearning], distance: Any) -> None:
+def test_a_missing_prototype_is_no_target(kind: Kind, distance: Any) -> None:
     """The row of zeros that travels in its place pulls nothing, and its samples have their plain gradient."""
     task, method = mlp_task(), kind(distance=distance)
     twos = samples([2, 2, 2], seed=1)
@@ -178,18 +177,18 @@ def test_a_missing_prototype_is_no_target(kind: type[PrototypeLearning], distanc
     message = a_message(task, [1.0, 1.0, 0.0])
     ours = gradient(method.objective(task, method.client(task), message), y, batch)
     plain = gradient(FedAvg().objective(task, {}, message), y, batch)
-    assert close(ours, plain, 1e-7)
+    assert close(ours, plain, tolerance=1e-7)
     ones = Batch(twos.x, torch.ones(3, dtype=torch.long))
     ours = gradient(method.objective(task, method.client(task), message), y, ones)
-    assert not close(ours, gradient(FedAvg().objective(task, {}, message), y, ones), 1e-3)
+    assert not close(ours, gradient(FedAvg().objective(task, {}, message), y, ones), tolerance=1e-3)
 
 
 @both
-def test_the_first_round_has_no_term(kind: type[PrototypeLearning]) -> None:
+def test_the_first_round_has_no_term(kind: Kind) -> None:
     strong, none = (standing_after(1, kind(lam=lam), mlp_task()) for lam in (9.0, 0.0))
     assert equal(strong, none)
     strong, none = (standing_after(2, kind(lam=lam), mlp_task()) for lam in (9.0, 0.0))
-    assert not close(strong, none, 1e-3)
+    assert not close(strong, none, tolerance=1e-3)
 
 
 def standing_after(rounds: int, method: FedAlgorithm, task: Task, host: type[Host] = LoopHost) -> Tree:
@@ -225,7 +224,7 @@ def test_weights_never_travel() -> None:
     assert (first["bytes_up"], first["bytes_down"]) == (3 * floats, 0)
     assert (second["bytes_up"], second["bytes_down"]) == (3 * floats, 3 * floats)
     assert sorted(run.server) == ["known", "prototypes"]
-    assert not close(host.state(0)["model"], host.state(1)["model"], 1e-3)
+    assert not close(host.state(0)["model"], host.state(1)["model"], tolerance=1e-3)
 
 
 def server_with(task: Task, known: list[float]) -> State:
@@ -264,15 +263,15 @@ def test_prediction_by_the_classifier_is_a_choice() -> None:
 
 @both
 @pytest.mark.parametrize("options", [{"distance": "cosine"}, {"normalize_prototypes": True}])
-def test_options_give_the_same_stacked(kind: type[PrototypeLearning], options: dict[str, Any]) -> None:
+def test_options_give_the_same_stacked(kind: Kind, options: dict[str, Any]) -> None:
     one, stacked = (
         standing_after(3, kind(**options), mlp_task(), host=host) for host in (LoopHost, StackedHost)
     )
-    assert close(one, stacked, 1e-5)
+    assert close(one, stacked, tolerance=1e-5)
 
 
 @both
-def test_frozen_features_are_refused(kind: type[PrototypeLearning]) -> None:
+def test_frozen_features_are_refused(kind: Kind) -> None:
     with pytest.raises(ValueError, match=r"^has no effect on a frozen encoder"):
         kind().check(frozen_task())
 
@@ -281,8 +280,6 @@ def test_frozen_features_are_refused(kind: type[PrototypeLearning]) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"lam": -0.1}, {"temperature": 0}, {"distance": "manhattan"}, {"prototype_weighting": "median"}]
 )
-def test_hyperparameters_out_of_bounds_are_refused(
-    kind: type[PrototypeLearning], wrong: dict[str, Any]
-) -> None:
+def test_hyperparameters_out_of_bounds_are_refused(kind: Kind, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         kind(**wrong)

@@ -105,7 +105,10 @@ def test_buffers_are_averaged_and_not_stepped(name: str) -> None:
     replies = [reply(k, SIZES[k], model=model) for k, model in enumerate(models)]
     after = method.round(task).aggregate(server, replies)["model"]
     for buffer in ("encoder.1.running_mean", "encoder.1.running_var"):
-        mean = sum(size * model[buffer] for size, model in zip(SIZES, models, strict=True)) / 24
+        mean = (
+            torch.stack([size * model[buffer] for size, model in zip(SIZES, models, strict=True)]).sum(dim=0)
+            / 24
+        )
         assert torch.allclose(after[buffer], mean, atol=1e-6)
     assert int(after["encoder.1.num_batches_tracked"]) == 1
     average = FedAvg().average(replies)

@@ -87,7 +87,7 @@ def test_steps_are_those_of_torch(case: str, mode: Mode) -> None:
     plain = [batch._replace(live=None) for batch in batches([True] * 5)]
     ours = train(start(), loss, plain, optimiser, mode=mode)
     assert close(ours, by_torch(optimiser, make))
-    assert not close(ours, start(), 1e-3)
+    assert not close(ours, start(), tolerance=1e-3)
 
 
 def test_the_first_group_that_matches_sets_the_rate() -> None:

@@ -10,10 +10,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_runner import (
@@ -27,7 +25,6 @@ from cli_runner import (
     run_bench,
     start_bench,
     wait_until,
-    without,
     write_suite,
 )
 
@@ -275,7 +272,9 @@ def test_table_figures_and_where_to_go_on_are_told(resumed: Run, workspace: Path
     for name in expected:
         assert resumed.files[name][0]
         assert f"  {resumed.folder / name}\n" in out
-    assert re.search(rf"^explore: \S*mlflow ui --backend-store-uri sqlite:///{workspace}/runs/mlflow\.db$", out, re.M)
+    assert re.search(
+        rf"^explore: \S*mlflow ui --backend-store-uri sqlite:///{workspace}/runs/mlflow\.db$", out, re.M
+    )
 
 
 def test_the_last_lines_say_what_was_run(resumed: Run) -> None:

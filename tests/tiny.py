@@ -121,7 +121,7 @@ def equal(one: Tree, other: Tree) -> bool:
     return list(one) == list(other) and all(torch.equal(leaf, other[name]) for name, leaf in one.items())
 
 
-def close(one: Tree, other: Tree, tolerance: float = 1e-6) -> bool:
+def close(one: Tree, other: Tree, *, tolerance: float = 1e-6) -> bool:
     return list(one) == list(other) and all(
         torch.allclose(leaf, other[name], rtol=0, atol=tolerance) for name, leaf in one.items()
     )
