@@ -5,10 +5,9 @@ CE + μ · CE([cos(z, z_glob), cos(z, z_prev)] / T, target 0), where z_prev come
 the end of its last participation, and before the first one from the server's model (the term is then
 μ·log 2). Neither teacher has a gradient.
 
-z is the projector's output, as in the paper, and the encoder's in a model without a projector. A ReLU that
-our CNN has between projector and classifier is not applied to z: contrasted behind it, units die one after
-the other. T = 0.5 as printed; μ = 1 is in the paper's grid {0.1, 1, 5, 10}, from which it picks 5 on CIFAR-10
-and 1 elsewhere; μ = 0 is FedAvg exactly.
+z is the projector's output, as in the paper, and the encoder's in a model without a projector. T = 0.5 as
+printed; μ = 1 is in the paper's grid {0.1, 1, 5, 10}, from which it picks 5 on CIFAR-10 and 1 elsewhere;
+μ = 0 is FedAvg exactly.
 """
 
 from typing import ClassVar
@@ -53,7 +52,7 @@ class Moon(FedAvg):
                 teachers = [representation(task, teacher, batch.x) for teacher in (server, previous)]
             cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]
-            classified = cross_entropy(task.classify(y, task.model.activation(z)), batch)
+            classified = cross_entropy(task.classify(y, z), batch)
             return classified + self.mu * batch.mean(contrast)
 
         return loss

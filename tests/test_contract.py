@@ -267,7 +267,7 @@ def assert_same_ending(one: Ending, other: Ending) -> None:
 TWO_HOSTS = Conditions(executor="ray", hosts=2)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kept_actors(ray_session: None) -> Iterator[KeptActors]:
     from bench.engine import ray_hosts
 

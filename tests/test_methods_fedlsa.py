@@ -171,21 +171,20 @@ def test_prediction_is_by_the_classifier_on_the_sphere() -> None:
 # The ablation
 
 
-class _OnSphere(nn.Module):
+class _OnSphere(SplitModel):
     def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.normalize(x, dim=-1)
+        return self.classifier(nn.functional.normalize(self.projector(self.encoder(x)), dim=-1))
 
 
 def test_neither_loss_is_fedavg_with_the_classifier_on_the_sphere() -> None:
     task = cnn_task()
     model = task.model
-    on_sphere = SplitModel(
+    on_sphere = _OnSphere(
         model.encoder,
         model.projector,
         model.classifier,
         feature_size=model.feature_size,
         embedding_size=model.embedding_size,
-        activation=_OnSphere(),
     )
     neither = FedLSA(compactness=False, separation=False)
     ours = server_after(2, neither, task, clients())

@@ -7,13 +7,13 @@ import pytest
 import torch
 from tiny import batch_norm_task, equal, mlp_task, nearby, reply, server_after, uneven_clients
 
-from bench.methods_registry import METHODS
 from methods.base import FedAlgorithm, Task, Tree
 from methods.fedadagrad import FedAdagrad
 from methods.fedadam import FedAdam
 from methods.fedavg import FedAvg
 from methods.fedavgm import FedAvgM
 from methods.fedyogi import FedYogi
+from methods.parts.server_optimisers import FedOpt
 
 SIZES = (7, 12, 5)
 Array = np.ndarray
@@ -96,10 +96,10 @@ def test_a_smaller_server_step_goes_part_of_the_way() -> None:
     assert float((2 * half - whole).norm()) < 1e-6 * float(whole.norm()) + 1e-6
 
 
-@pytest.mark.parametrize("name", ["fedavgm", "fedadam", "fedyogi", "fedadagrad"])
-def test_buffers_are_averaged_and_not_stepped(name: str) -> None:
+@pytest.mark.parametrize("kind", [FedAvgM, FedAdam, FedYogi, FedAdagrad])
+def test_buffers_are_averaged_and_not_stepped(kind: type[FedOpt]) -> None:
     task = batch_norm_task()
-    method = METHODS.load(name)(server_lr=0.5)
+    method = kind(server_lr=0.5)
     server = method.server(task)
     models = [nearby(with_counter(task, k), seed=k) for k in range(3)]
     replies = [reply(k, SIZES[k], model=model) for k, model in enumerate(models)]

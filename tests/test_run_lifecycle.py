@@ -28,10 +28,13 @@ from cli_runner import (
     write_suite,
 )
 
+from bench.cells import CellRun, Conditions
+from bench.provenance import commit
+
 pytestmark = pytest.mark.xdist_group("ray")
 
-ROUNDS = 60
-FAILS_IN = 2
+ROUNDS = 40
+EVALUATED = [15, 30, 40]
 FRAGILE = '''
 """Fragile: FedAvg whose server counts its rounds, and breaks down in one of them."""
 
@@ -113,8 +116,8 @@ def package(workspace: Path) -> Package:
 
 
 @pytest.fixture(scope="module")
-def suite(workspace: Path) -> Path:
-    return write_suite(
+def command(workspace: Path) -> list[object]:
+    suite = write_suite(
         workspace,
         model={"name": "cnn", "channels": [2, 3], "features": 8, "embedding": 4},
         training={
@@ -123,39 +126,34 @@ def suite(workspace: Path) -> Path:
             "batch_size": 10,
             "optimiser": {"name": "sgd", "lr": 0.05},
         },
-        evaluation={"every": 25, "personal": True},
+        evaluation={"every": EVALUATED[0], "personal": True},
         methods=["scaffold", "fragile"],
     )
-
-
-@pytest.fixture(scope="module")
-def command(workspace: Path, suite: Path) -> list[object]:
     return ["run", "--suite", suite, "--out", workspace / "runs", "--checkpoint-every", "0.05"]
 
 
 @pytest.fixture(scope="module")
 def failed(command: list[object], workspace: Path, package: Package) -> Run:
     """With one seed, while the method of the other package is broken."""
-    package.release(breaks_in=FAILS_IN)
+    package.release(breaks_in=2)
     outcome = run_bench(*command, "--seeds", "1", "--max-concurrent", "1", PYTHONPATH=str(package.folder))
     return _run(outcome, workspace)
 
 
 @pytest.fixture(scope="module")
 def resumed(failed: Run, command: list[object], workspace: Path, package: Package) -> Run:
-    """With two seeds, on Ray hosts, killed with all its processes in the middle, then started again."""
+    """With two seeds, killed with all its processes in the middle of a cell, then completed on Ray hosts."""
     package.release(breaks_in=None)
-    on_hosts = [*command, "--executor", "ray", "--hosts", "2", "--cpus-per-trial", "0.5"]
-    process = start_bench(*on_hosts, PYTHONPATH=str(package.folder))
-    try:
-        saved = wait_until(
-            lambda: process.poll() is not None or any(failed.folder.glob("cells/*/checkpoint/round-*")), 180
-        )
-    finally:
-        kill_session(process)
-    assert saved and process.returncode < 0, process.communicate()
-    assert any(failed.folder.glob("cells/*/checkpoint/round-*")), "it was not killed in the middle of a cell"
-    return _run(run_bench(*on_hosts, PYTHONPATH=str(package.folder)), workspace)
+
+    def in_the_middle() -> bool:
+        return any(failed.folder.glob("cells/*/checkpoint/round-*"))
+
+    process = start_bench(*command, "--max-concurrent", "1", PYTHONPATH=str(package.folder))
+    wait_until(lambda: in_the_middle() or process.poll() is not None, 180)
+    kill_session(process)
+    assert in_the_middle(), process.communicate()
+    on_hosts = ["--executor", "ray", "--hosts", "2", "--cpus-per-trial", "0.5"]
+    return _run(run_bench(*command, *on_hosts, PYTHONPATH=str(package.folder)), workspace)
 
 
 def _run(outcome: Outcome, workspace: Path) -> Run:
@@ -200,7 +198,11 @@ def test_the_mended_and_resumed_run_succeeds(resumed: Run) -> None:
     assert resumed.written("config.json") == expected
     assert resumed.written("result.json") == expected
     assert resumed.written("error.json") == set()
-    assert not [name for name in resumed.files if "checkpoint" in name or "draft" in name]
+    allowed = {"config.json", "rounds.jsonl", "result.json", "mlflow.json"}
+    for cell in resumed.cells.values():
+        assert {entry.name for entry in cell.iterdir()} == allowed
+    left = {entry.name for entry in resumed.folder.iterdir()}
+    assert left == {"plan.json", "cells", "tables", "figures", "mlflow.json"}
 
 
 def test_a_finished_cell_is_not_computed_again(failed: Run, resumed: Run) -> None:
@@ -214,15 +216,30 @@ def test_every_round_of_every_cell_is_recorded_once(resumed: Run) -> None:
     for cell in resumed.cells.values():
         lines = rounds_of(cell)
         assert [line["round"] for line in lines] == list(range(1, ROUNDS + 1))
-        assert [line["round"] for line in lines if "test" in line] == [25, 50, ROUNDS]
+        assert [line["round"] for line in lines if "test" in line] == EVALUATED
         assert read(cell / "result.json")["final"]["test"] == lines[-1]["test"]
         assert read(cell / "config.json")["cell"] == cell.name.rpartition("-")[2]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(resumed: Run, package: Package, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same cells in this process, without Ray, Tune or interruption, in folders of their own."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    folders = {name: root / cell.name for name, cell in resumed.cells.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.folder)
+        for name, cell in resumed.cells.items():
+            conditions = Conditions(executor="loop", commit=commit())
+            run = CellRun(folders[name], read(cell / "config.json"), conditions)
+            while not run.done:
+                run.advance()
+    return folders
 
 
 def test_neither_the_kill_nor_the_executor_can_be_seen_in_the_records(
     resumed: Run, undisturbed: dict[str, Path]
 ) -> None:
-    """Computed by hosts on Ray with a SIGKILL in between, and in one go in one process: the same bytes."""
+    """Begun by the loop, killed, completed by hosts on Ray; or in one go in one process: the same records."""
     for name, cell in resumed.cells.items():
         reference = undisturbed[name]
         assert rounds_of(cell) == rounds_of(reference), name
@@ -231,35 +248,6 @@ def test_neither_the_kill_nor_the_executor_can_be_seen_in_the_records(
         assert executor == ("loop" if name == "scaffold 0" else "ray")
         assert expected["provenance"].pop("executor") == "loop"
         assert result == expected, name
-
-
-@pytest.fixture(scope="module")
-def undisturbed(resumed: Run, package: Package, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same cells without Ray, Tune or interruption, in folders of their own."""
-    root = tmp_path_factory.mktemp("undisturbed")
-    script = (
-        "import json, sys\n"
-        "from pathlib import Path\n"
-        "import torch\n"
-        "from bench.cells import CellRun, Conditions\n"
-        "from bench.provenance import commit\n"
-        "torch.set_num_threads(1)\n"
-        "for source, target in json.load(sys.stdin):\n"
-        "    config = json.loads((Path(source) / 'config.json').read_text())\n"
-        "    cell = CellRun(Path(target), config, Conditions(executor='loop', commit=commit()))\n"
-        "    while not cell.done:\n"
-        "        cell.advance()\n"
-    )
-    folders = {name: root / cell.name for name, cell in resumed.cells.items()}
-    jobs = [(str(cell), str(folders[name])) for name, cell in resumed.cells.items()]
-    subprocess.run(
-        [sys.executable, "-c", script],
-        input=json.dumps(jobs),
-        env=environment(PYTHONPATH=str(package.folder)),
-        text=True,
-        check=True,
-    )
-    return folders
 
 
 def test_table_figures_and_where_to_go_on_are_told(resumed: Run, workspace: Path) -> None:

@@ -18,7 +18,7 @@ from methods.parts.tree import Tree
 
 
 class SplitModel(nn.Module):
-    """x → encoder → z → projector → activation → classifier → logits, in parts that a method can call.
+    """x → encoder → z → projector → classifier → logits, in parts that a method can call.
 
     A model without a projector has the identity there; `feature_size` and `embedding_size` are the widths
     of the encoder's and the projector's output.
@@ -32,15 +32,13 @@ class SplitModel(nn.Module):
         *,
         feature_size: int,
         embedding_size: int,
-        activation: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.encoder, self.projector, self.classifier = encoder, projector, classifier
-        self.activation = activation or nn.Identity()
         self.feature_size, self.embedding_size = feature_size, embedding_size
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.activation(self.projector(self.encoder(x))))
+        return self.classifier(self.projector(self.encoder(x)))
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Task:
 
     def logits_from(self, params: Tree, z: Tensor) -> Tensor:
         """The logits for encoder outputs already at hand."""
-        return self.classify(params, self.model.activation(self.project(params, z)))
+        return self.classify(params, self.project(params, z))
 
     def train(
         self, start: Tree, loss: Loss, batches: Iterable[Batch], optimiser: Optimiser | None = None

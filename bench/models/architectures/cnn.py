@@ -1,4 +1,8 @@
-"""The CNN of the FedLSA tables: two 5×5 convolutions and three linear layers."""
+"""The CNN of the FedLSA tables: two 5×5 convolutions and three linear layers.
+
+The projector is linear and nothing stands between it and the classifier, so that methods which normalise its
+output and methods which do not train the same weights.
+"""
 
 from __future__ import annotations
 
@@ -40,5 +44,4 @@ class CNN(ModelSpec):
             nn.Linear(self.embedding, classes),
             feature_size=self.features,
             embedding_size=self.embedding,
-            activation=nn.ReLU(),
         )
