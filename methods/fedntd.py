@@ -31,7 +31,7 @@ class FedNTD(FedAvg):
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             logits = task.logits(y, batch.x)
-            with torch.no_grad():
+            with task.evaluation():
                 teacher = task.logits(message["model"], batch.x)
             divergence = not_true_divergence(logits, teacher, batch.y, self.tau)
             return cross_entropy(logits, batch) + self.beta * self.tau**2 * batch.mean(divergence)

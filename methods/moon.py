@@ -48,7 +48,7 @@ class Moon(FedAvg):
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = representation(task, y, batch.x)
-            with torch.no_grad():
+            with task.evaluation():
                 teachers = [representation(task, teacher, batch.x) for teacher in (server, previous)]
             cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]

@@ -21,6 +21,15 @@ import yaml
 BENCH = Path(sys.executable).with_name("bench")
 COLUMNS = "160"
 
+PRINTING_MODULES = """
+import atexit, sys
+from bench.cli import main
+
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+main()
+"""
+"""`bench` as a program for `python -c` which ends by naming the modules it has loaded, on stderr."""
+
 TINY: dict[str, Any] = {
     "suite": "tiny",
     "version": 1,

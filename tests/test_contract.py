@@ -204,8 +204,17 @@ def test_a_prelude_comes_first_with_all_clients_and_single_numbers_can_travel(ki
 
 
 @every_method
-@pytest.mark.parametrize("optimiser", [PLAIN, MOMENTUM, ADAM], ids=["plain", "momentum", "adam"])
-@pytest.mark.parametrize("model", ["mlp", "cnn", "head"])
+@pytest.mark.parametrize(
+    ("model", "optimiser"),
+    [
+        pytest.param("mlp", PLAIN, id="mlp"),
+        pytest.param("mlp", MOMENTUM, id="mlp-momentum"),
+        pytest.param("mlp", ADAM, id="mlp-adam"),
+        pytest.param("cnn", PLAIN, id="cnn"),
+        pytest.param("cnn", MOMENTUM, id="cnn-momentum"),
+        pytest.param("head", PLAIN, id="head"),
+    ],
+)
 def test_stacked_clients_get_what_they_get_in_order(name: str, model: str, optimiser: Optimiser) -> None:
     problem = tiny_problem(make_method(name), model, optimiser=optimiser)
     loop, stacked = LoopHost(problem), StackedHost(problem)
@@ -220,7 +229,7 @@ def test_stacked_clients_get_what_they_get_in_order(name: str, model: str, optim
 @pytest.mark.parametrize("optimiser", [PLAIN, MOMENTUM], ids=["plain", "momentum"])
 def test_padding_changes_nothing(name: str, optimiser: Optimiser) -> None:
     """A client's stacked result does not depend on whom it is stacked with."""
-    sizes = (7, 140, 5, 8)  # the second needs more than one piece of `Batches.once`, and far more steps
+    sizes = (7, 140, 5, 6)  # the second needs more than one piece of `Batches.once`, and far more steps
     problem = tiny_problem(make_method(name), sizes=sizes, batch_size=16, optimiser=optimiser)
     if problem.method.pools_data:
         pytest.skip("has one client only")
@@ -241,7 +250,7 @@ def test_padding_changes_nothing(name: str, optimiser: Optimiser) -> None:
         return {"reply": replies[0].content, "private": host.state(0)}
 
     alone = result_beside([])
-    for others in ([1], [2], [3], [1, 2, 3]):
+    for others in ([1], [2, 3]):
         assert_close(alone, result_beside(others), tolerance=1e-6)
 
 
@@ -311,12 +320,13 @@ def test_some_cell_can_run_on_ray(name: str) -> None:
 def test_hosts_on_ray_give_the_bits_of_the_loop(name: str, kept_actors: KeptActors, tmp_path: Path) -> None:
     """Without a break; saved by one host and continued by two; and the other way round."""
     problem, ray_hosts = real_cell(name, "mlp", 0.6)
+    hosts = ray_hosts()
     loop = run(problem, LoopHost(problem), 1, 0.6, save_to=tmp_path / "saved by loop")
     expected = ending(loop, tmp_path / "loop")
-    ray = run(problem, ray_hosts(), 1, 0.6, save_to=tmp_path / "saved on Ray")
+    ray = run(problem, hosts, 1, 0.6, save_to=tmp_path / "saved on Ray")
     assert_same_ending(expected, ending(ray, tmp_path / "Ray"))
     assert ray.evaluate(personal=True) == loop.evaluate(personal=True)
-    ray = resumed(problem, ray_hosts(), tmp_path / "saved by loop", 1, 0.6)
+    ray = resumed(problem, hosts, tmp_path / "saved by loop", 1, 0.6)
     assert_same_ending(expected, ending(ray, tmp_path / "loop, then Ray"))
     loop = resumed(problem, LoopHost(problem), tmp_path / "saved on Ray", 1, 0.6)
     assert_same_ending(expected, ending(loop, tmp_path / "Ray, then loop"))

@@ -1,59 +1,72 @@
-"""What a trial may use: shares of CPUs and GPUs, and machines that do not have them."""
+"""What a trial may use: shares of CPUs and GPUs, and a machine that does not have them."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli_runner import environment, run_bench, write_suite
+from cli_runner import Outcome, environment, write_suite
+from test_cli_mistakes import assert_one_sentence
 
 pytestmark = pytest.mark.xdist_group("ray")
 
-LOGICAL_GPU = """
+# In one process, since it is the imports that take time. Ray counts GPUs without looking at them.
+SESSION = """
 import json, sys
 import ray
-from bench.cli import main
 from bench.tuning import Resources, start_ray
+from cli_runner import call_bench
 
+folder, suite = sys.argv[1:]
+doctor = call_bench("doctor", "--data-root", f"{folder}/nowhere", "--out", f"{folder}/runs")
 start_ray(cpus=8, gpus=1)
 cluster = ray.cluster_resources()
-print(json.dumps([Resources(gpus=gpus).at_once(cluster) for gpus in (0.1, 0.25, 0.3, 1, 2)]))
-main()
+fits = {gpus: Resources(gpus=gpus).at_once(cluster) for gpus in (0.1, 0.25, 0.3, 1, 2)}
+greedy = call_bench("run", "--suite", suite, "--out", f"{folder}/runs", "--gpus-per-trial", "2")
+print(json.dumps({"doctor": doctor, "fits": fits, "greedy": greedy}))
 """
 
 
-def test_shares_of_a_gpu(tmp_path: Path) -> None:
-    """Ray counts GPUs without looking at them, so one that does not exist will do."""
-    out = tmp_path / "runs"
-    command = ["run", "--suite", str(write_suite(tmp_path)), "--out", str(out), "--gpus-per-trial", "2"]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("resources")
+
+
+@pytest.fixture(scope="module")
+def session(folder: Path) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", LOGICAL_GPU, *command],
-        env=environment(),
-        capture_output=True,
+        [sys.executable, "-c", SESSION, folder, write_suite(folder)],
+        env=environment(PYTHONPATH=str(Path(__file__).parent)),
+        check=True,
+        stdout=subprocess.PIPE,
         text=True,
         timeout=240,
     )
-    assert json.loads(done.stdout.splitlines()[0]) == [8, 4, 3, 1, 0]
-    assert done.returncode == 2, "two GPUs were asked for where there is one"
-    assert done.stderr.startswith("error: a trial needs 1 CPU, 2 GPU but Ray has 8 CPU, 1 GPU")
-    assert done.stderr.count("\n") == 1
-    assert not out.exists()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def test_a_doctor_finds_this_machine_sound(tmp_path: Path) -> None:
-    outcome = run_bench("doctor", "--data-root", tmp_path, "--out", tmp_path / "runs")
-    assert (outcome.code, outcome.err) == (0, "")
+def test_trials_share_a_gpu(session: dict[str, Any]) -> None:
+    """Eight CPUs and one GPU; a trial has one CPU."""
+    assert session["fits"] == {"0.1": 8, "0.25": 4, "0.3": 3, "1": 1, "2": 0}
+
+
+def test_a_trial_that_fits_nowhere_is_refused_at_once(session: dict[str, Any], folder: Path) -> None:
+    expected = "a trial needs 1 CPU, 2 GPU but Ray has 8 CPU, 1 GPU"
+    assert_one_sentence(Outcome(*session["greedy"]), expected, "--gpus-per-trial")
+    assert not (folder / "runs").exists()
+
+
+def test_the_doctor_looks_at_everything_and_finds_what_is_missing(
+    session: dict[str, Any], folder: Path
+) -> None:
+    outcome = Outcome(*session["doctor"])
+    assert (outcome.code, outcome.err) == (1, "")
     lines = outcome.out.splitlines()
-    assert all(line.startswith("ok ") for line in lines)
+    good = [line for line in lines if line.startswith("ok ")]
+    (bad,) = [line for line in lines if line not in good]
+    assert bad.startswith("bad ") and str(folder / "nowhere") in bad
     for finding in ("torch ", "torchvision ", "ray ", "mlflow ", "CPU", "GB free", "digits", "Ray starts"):
-        assert any(finding in line for line in lines), finding
-    assert str(tmp_path) in outcome.out
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_doctor_finds_what_is_missing(tmp_path: Path) -> None:
-    outcome = run_bench("doctor", "--data-root", tmp_path / "nowhere", "--out", tmp_path)
-    assert outcome.code == 1
-    (bad,) = [line for line in outcome.out.splitlines() if line.startswith("bad")]
-    assert str(tmp_path / "nowhere") in bad
+        assert any(finding in line for line in good), finding

@@ -157,7 +157,7 @@ def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> 
 def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
     """For every sample whether the prediction is right."""
     task, method = problem.task, problem.method
-    with torch.no_grad():
+    with task.evaluation():
         parts = [
             method.predict(task, server, state, x).argmax(dim=1) == y
             for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)

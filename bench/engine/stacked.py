@@ -119,5 +119,5 @@ def refill(nest: Any, leaves: Iterator[Tensor]) -> Any:
 
 def finite_rows(tensors: Sequence[Tensor], count: int) -> list[bool]:
     """Client by client whether all its numbers are finite."""
-    sums = [leaf.flatten(1).sum(dim=1) for leaf in tensors if leaf.is_floating_point()]
+    sums = [leaf.reshape(count, -1).sum(dim=1) for leaf in tensors if leaf.is_floating_point()]
     return torch.isfinite(torch.stack(sums)).all(dim=0).tolist() if sums else [True] * count

@@ -63,7 +63,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def local_prototypes(self, task: Task, params: Tree, batches: Batches) -> Message:
         """Per class the mean of z over the client's samples, and their number."""
-        with torch.no_grad():
+        with task.evaluation():
             parts = [class_sums(task.encode(params, b.x), b, task.classes) for b in batches.once()]
         totals = torch.stack([total for total, _ in parts]).sum(dim=0)
         counts = torch.stack([count for _, count in parts]).sum(dim=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -77,6 +78,19 @@ class Task:
         """The client's steps of this round on `loss(parameters, batch)`, beginning at `start`."""
         return train(start, loss, batches, optimiser or self.optimiser, self.trainable, self.mode)
 
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """For looking without learning: no gradients, and batch norm uses and keeps its statistics."""
+        was_training = self.model.training
+        if self._has_modes:
+            self.model.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            if self._has_modes:
+                self.model.train(was_training)
+
     def generator(self, stream: str, *keys: int) -> torch.Generator:
         return generator(self.seed, stream, *keys)
 
@@ -95,6 +109,11 @@ class Task:
     @cached_property
     def has_batch_norm(self) -> bool:
         return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())
+
+    @cached_property
+    def _has_modes(self) -> bool:
+        dropout = nn.modules.dropout._DropoutNd
+        return self.has_batch_norm or any(isinstance(module, dropout) for module in self.model.modules())
 
     @cached_property
     def _has_tied_weights(self) -> bool:
