@@ -33,7 +33,7 @@ class Scaffold(FedAvg):
         if task.optimiser != SGD(lr=task.optimiser.lr):
             raise ValueError(
                 "needs plain SGD, since its control variates are wrong with Adam, momentum, weight decay, "
-                "clipping or groups: set its optimiser, say to {name: sgd, lr: 0.05}"
+                "clipping or groups: set its optimiser, say to {name: sgd, lr: 0.02}"
             )
 
     def server(self, task: Task) -> State:

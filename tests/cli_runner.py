@@ -97,7 +97,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 def kill_session(leader: subprocess.Popen[str]) -> None:
     """SIGKILL for a process and all that it started, as when a machine goes down."""
-    while members := _session(leader.pid):
+    while members := session_members(leader.pid):
         for member in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
@@ -105,7 +105,8 @@ def kill_session(leader: subprocess.Popen[str]) -> None:
     leader.wait()
 
 
-def _session(leader: int) -> list[int]:
+def session_members(leader: int) -> list[int]:
+    """The living processes of a session."""
     members = []
     for process in psutil.process_iter(["status"]):
         with contextlib.suppress(ProcessLookupError):

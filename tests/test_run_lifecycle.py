@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 from cli_runner import (
     PRINTING_MODULES,
+    TINY,
     Outcome,
     environment,
     files_below,
@@ -24,6 +26,7 @@ from cli_runner import (
     result_of,
     rounds_of,
     run_bench,
+    session_members,
     start_bench,
     wait_until,
     write_suite,
@@ -313,3 +316,23 @@ def test_with_nothing_to_do_the_table_comes_without_ray_and_mlflow(bench: Bench,
         for name, file in completed.files.items()
         if name.startswith("cells/")
     }
+
+
+@pytest.mark.long
+def test_ctrl_c_stops_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
+    training = TINY["training"] | {"rounds": 100_000}
+    out = tmp_path / "runs"
+    process = start_bench(
+        "run", "--suite", write_suite(tmp_path, training=training), "--out", out, "--checkpoint-every", "1"
+    )
+    try:
+        wait_until(lambda: any(out.glob("*/cells/*/checkpoint/round-*")) or process.poll() is not None, 180)
+        os.killpg(process.pid, signal.SIGINT)
+        text, errors = process.communicate(timeout=60)
+        assert wait_until(lambda: not session_members(process.pid), seconds=30), "processes are left"
+    finally:
+        kill_session(process)
+    assert process.returncode == 130
+    assert "run the same command again to go on" in text
+    assert errors == ""
+    assert any(out.glob("*/cells/*/checkpoint/round-*"))
