@@ -28,6 +28,9 @@ from bench.files import read_json, write_json
 from bench.planning import SCHEMA
 from bench.provenance import hardware, versions
 
+SCRATCH = ".tune-"
+"""How the folders begin in which Ray Tune keeps its own notes while cells run."""
+
 
 @dataclass(frozen=True)
 class Conditions:

@@ -66,7 +66,7 @@ def run(
 
     options = RunOptions(
         suite=suite,
-        methods=[name.strip() for name in methods.split(",") if name.strip()] if methods else None,
+        methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
         seeds=seeds,
         rounds=rounds,
         assignments=assignments or [],

@@ -113,6 +113,10 @@ def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
         *path, last = rest.split(".")
         for part in path:
             target = target.setdefault(part, {})
+            if not isinstance(target, dict):
+                raise UserError(
+                    f"cannot set '{key}': '{part}' is a value and has no keys; set {section}.{part}"
+                )
         target[last] = value
 
 
@@ -129,6 +133,8 @@ def load_suite(name: str) -> Suite:
         raise UserError(f"no suite file {file}; give the path of a YAML file or the name of a suite")
     try:
         raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is not a text file; give the path of a YAML file") from None
     except yaml.YAMLError as error:
         raise UserError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.cells import Conditions, failure_of, is_done
+from filelock import FileLock, Timeout
+
+from bench.cells import SCRATCH, Conditions, failure_of, is_done
 from bench.config import Suite
 from bench.console import BenchConsole
 from bench.data import dataset_spec
@@ -116,20 +120,38 @@ def run(
     address: str | None = None,
 ) -> None:
     """What becomes of each cell is on disk."""
-    pending = plan.pending
-    if pending:
+    if plan.pending:
         from bench.tuning import Resources, run_cells, settled, start_ray
 
         start_ray(address)
         resources = settled(resources or Resources())
-    plan.directory.mkdir(parents=True, exist_ok=True)
-    plan.write()
-    with Recording(plan, tracker, console) as recording:
+    with _alone(plan.directory), Recording(plan, tracker, console) as recording:
+        for left_by_a_kill in plan.directory.glob(f"{SCRATCH}*"):
+            shutil.rmtree(left_by_a_kill, ignore_errors=True)
+        plan.write()
         recording.catch_up([cell for cell in plan.cells if is_done(plan.directory / cell.directory)])
+        pending = plan.pending
         if resources and pending:
             title = f"{plan.suite.suite} v{plan.suite.version}"
             with make_view(console, title, pending, len(plan.cells) - len(pending)) as view:
                 run_cells(plan.directory, pending, conditions, resources, _Watcher(view, recording))
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One driver a run: a second one would train the same cells."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(directory.parent / f".{directory.name}.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise UserError(
+            f"another `bench run` is at work in {directory}; wait for it or choose another --out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Recording:

@@ -20,7 +20,7 @@ os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 import ray
 from ray import tune
 
-from bench.cells import CellRun, Conditions, failure_of, is_done, record_failure
+from bench.cells import SCRATCH, CellRun, Conditions, failure_of, is_done, record_failure
 from bench.errors import UserError
 from bench.planning import PlannedCell
 
@@ -102,7 +102,7 @@ def run_cells(
     """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
     conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
     jobs = [_job(run_directory, cell, conditions) for cell in cells]
-    with tempfile.TemporaryDirectory(prefix=".tune-", dir=run_directory) as scratch:
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=run_directory) as scratch:
         tune.Tuner(
             tune.with_resources(CellTrial, resources.request()),
             param_space={"job": tune.grid_search(jobs)},

@@ -33,7 +33,6 @@ from cli_runner import (
 )
 
 from bench.cells import CellRun, Conditions
-from bench.provenance import commit
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -179,7 +178,8 @@ def undisturbed(bench: Bench, completed: Result, tmp_path_factory: pytest.TempPa
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(bench.package.folder)
         for name, cell in completed.cells.items():
-            conditions = Conditions(executor="loop", commit=commit())
+            made_by = read(cell / "result.json")["provenance"]["commit"]
+            conditions = Conditions(executor="loop", commit=made_by)
             run = CellRun(folders[name], read(cell / "config.json"), conditions)
             while not run.done:
                 run.advance()

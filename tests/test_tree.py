@@ -134,7 +134,7 @@ def test_weighted_sum_takes_integers_from_the_first_tree() -> None:
 
 def test_parts_of_a_tree() -> None:
     whole = Tree({name: torch.tensor(float(i)) for i, name in enumerate(["a.x", "a.y", "ab.x", "b"])})
-    assert list(whole.only(["b", "a.x"])) == ["b", "a.x"]
+    assert list(whole.only({"b", "a.x"})) == ["a.x", "b"]
     assert list(whole.without(["a.y"])) == ["a.x", "ab.x", "b"]
     assert list(whole.below("a")) == ["x", "y"]
     assert float((whole | Tree({"b": torch.tensor(9.0)}))["b"]) == 9.0

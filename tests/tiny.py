@@ -38,7 +38,7 @@ def mlp_task(clients: int = 3, optimiser: Optimiser = PLAIN) -> Task:
 
 
 def cnn_task(clients: int = 3) -> Task:
-    """With a projector, and a ReLU between it and the classifier."""
+    """With a projector between encoder and classifier."""
     spec = CNN(channels=(2, 3), features=HIDDEN, embedding=4, grid=2)
     return task_of(seeded_model(spec, (1, 8, 8), CLASSES, seed=0), clients)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from bench.config import load_suite, suite_names
 from bench.console import make_console
@@ -36,7 +37,7 @@ def list_kind(kind: str, root: Path) -> None:
         return
     grid = Table.grid(padding=(0, 3))
     for name, summary in rows.items():
-        grid.add_row(f"[bold]{name}", summary)
+        grid.add_row(Text(name, style="bold"), Text(summary))
     console.print(grid)
 
 
@@ -64,7 +65,7 @@ def _runs(root: Path) -> dict[str, str]:
 def _show_suite(name: str) -> None:
     import yaml
 
-    suite = load_suite(name).model_dump(mode="json", exclude_defaults=True)
+    suite = load_suite(name).model_dump(mode="json")
     print(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), end="")
 
 
@@ -91,6 +92,8 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
     from bench.data import load_dataset
     from bench.data.partitions import class_counts, make_partition, partition_spec
 
+    if seed < 0:
+        raise UserError(f"--seed {seed}: must not be negative")
     suite = load_suite(name)
     options = dict(suite.dataset)
     dataset = load_dataset(options.pop("name"), options, data_root)
@@ -125,5 +128,5 @@ def _show_cell(name: str, root: Path) -> None:
     console = make_console()
     for file in ("config.json", "result.json", "error.json"):
         if (found[0] / file).exists():
-            console.print(f"[bold]{found[0] / file}")
+            console.say(str(found[0] / file))
             console.print_json((found[0] / file).read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,10 +66,12 @@ class RunOptions:
             ("--cpus-per-trial", self.cpus_per_trial),
             ("--checkpoint-every", self.checkpoint_every),
         ):
-            if share <= 0:
-                raise UserError(f"{name} {share:g}: must be greater than 0")
-        if self.gpus_per_trial is not None and self.gpus_per_trial < 0:
-            raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: must not be negative")
+            if not 0 < share < math.inf:
+                raise UserError(f"{name} {share:g}: must be a number greater than 0")
+        if self.gpus_per_trial is not None and not 0 <= self.gpus_per_trial < math.inf:
+            raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: must be a number and not negative")
+        if self.methods is not None and not self.methods:
+            raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
 
 def chosen_suite(options: RunOptions) -> Suite:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bench.errors import UserError
 from bench.registry import Registry
 
 if TYPE_CHECKING:
@@ -26,5 +27,7 @@ def model_spec(options: Mapping[str, Any]) -> ModelSpec:
     """The checked options of a model, from a mapping with its `name`."""
     from bench.validation import validated
 
+    if "name" not in options:
+        raise UserError("model: key 'name' is missing; give it a value")
     values = dict(options)
-    return validated(MODELS.load(values.pop("name", "")), values, "model")
+    return validated(MODELS.load(values.pop("name")), values, "model")

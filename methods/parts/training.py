@@ -65,7 +65,8 @@ def train(
         grads = mode.gradient(loss, names, params, fixed, batch)
         moved = optimiser.step(params, grads, memory, rates, mode.kit)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-    return Tree({**dict(zip(names, params, strict=True)), **fixed}).only(start)
+    trained = {**dict(zip(names, params, strict=True)), **fixed}
+    return Tree({name: trained[name] for name in start})
 
 
 def minimise(start: Tree, loss: Callable[[Tree], Tensor], steps: int, optimiser: Optimiser) -> Tree:

@@ -83,7 +83,11 @@ class Tree(Mapping[str, Tensor]):
         return Tree(self._leaves | other._leaves)
 
     def only(self, names: Iterable[str]) -> Tree:
-        return Tree({name: self._leaves[name] for name in names})
+        """The named leaves, in this tree's order: a set of names has another in every process."""
+        wanted = set(names)
+        if missing := wanted - self._leaves.keys():
+            raise KeyError(f"no such leaves: {', '.join(sorted(missing))}")
+        return Tree({name: leaf for name, leaf in self._leaves.items() if name in wanted})
 
     def without(self, names: Iterable[str]) -> Tree:
         left_out = set(names)
