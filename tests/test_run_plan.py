@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from cli_runner import call_bench, files_below, read, write_suite
+from filelock import FileLock
+from test_cli_mistakes import assert_one_sentence
 
 from bench.cells import CellRun, Conditions
 from bench.config import load_suite
@@ -112,6 +114,14 @@ def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
     shown = call_bench("show", "cell", cell.cell, "--runs", records.out)
     assert shown.code == 0
     assert f'"cell": "{cell.cell}"' in shown.out
+
+
+def test_a_second_driver_is_kept_out(records: Records) -> None:
+    arguments = ["run", "--suite", records.suite, "--out", records.out]
+    assert call_bench(*arguments).code == 0
+    with FileLock(records.out / ".tiny.lock"):
+        assert_one_sentence(call_bench(*arguments), "another `bench run` is at work", str(records.run))
+    assert call_bench(*arguments).code == 0
 
 
 def _results(records: Records) -> dict[str, tuple[bytes, int]]:
