@@ -70,6 +70,8 @@ class RunOptions:
                 raise UserError(f"{name} {share:g}: must be a number greater than 0")
         if self.gpus_per_trial is not None and not 0 <= self.gpus_per_trial < math.inf:
             raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: must be a number and not negative")
+        if (self.gpus_per_trial or 0) > 1 and self.gpus_per_trial != int(self.gpus_per_trial or 0):
+            raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: above 1 only whole GPUs can be given")
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
