@@ -102,7 +102,7 @@ def report(
 
 @app.command(name="list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models or runs.")],
+    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models, encoders or runs.")],
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
 ) -> None:
     """List what there is."""

@@ -18,6 +18,7 @@ from bench.files import read_json
 
 def list_kind(kind: str, root: Path) -> None:
     from bench.data import dataset_summaries
+    from bench.encoders import encoder_summaries
     from bench.methods_registry import METHODS
     from bench.models import MODELS
 
@@ -26,6 +27,7 @@ def list_kind(kind: str, root: Path) -> None:
         "methods": METHODS.summaries,
         "datasets": dataset_summaries,
         "models": MODELS.summaries,
+        "encoders": encoder_summaries,
         "runs": lambda: _runs(root),
     }
     if kind not in listings:
