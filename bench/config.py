@@ -42,6 +42,8 @@ class MethodEntry(Section):
     name: str
     label: str | None = None
     set: dict[str, Any] = {}
+    model: dict[str, Any] | None = None
+    """Instead of the suite's, for a method that needs more than others to train."""
 
 
 class Variant(Section):
@@ -62,6 +64,8 @@ class Suite(Section):
     title: str
     dataset: dict[str, Any]
     partition: dict[str, Any]
+    encoder: str | None = None
+    """What turns the images into features once and for all, before anything is trained."""
     model: dict[str, Any]
     training: Training
     evaluation: Evaluation = Evaluation()
@@ -92,16 +96,20 @@ class Suite(Section):
 
 
 _SECTIONS = ("dataset", "partition", "model", "training", "evaluation")
+_VALUES = ("encoder",)
 
 
 def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
     section, _, rest = key.partition(".")
+    if key in _VALUES:
+        raw[key] = value
+        return
     if section in _SECTIONS and not rest and isinstance(value, dict):
         raw[section] = value
         return
     entries = [entry for entry in raw["methods"] if entry["name"] == section]
     if not rest or not (entries or section in _SECTIONS):
-        known = [*_SECTIONS, *(entry["name"] for entry in raw["methods"])]
+        known = [*_VALUES, *_SECTIONS, *(entry["name"] for entry in raw["methods"])]
         raise UserError(
             f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; "
             f"{nearest(section, known)}"

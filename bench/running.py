@@ -92,7 +92,8 @@ def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
     check_executor(conditions.executor)
     settings: dict[str, Assembled] = {}
     for cell in plan.pending:
-        setting = repr([cell.config[key] for key in ("dataset", "partition", "model", "training")])
+        keys = ("dataset", "partition", "encoder", "model", "training")
+        setting = repr([cell.config.get(key) for key in keys])
         if setting not in settings:
             settings[setting] = assemble(cell.config, conditions.data_root)
         check_method(cell.config, settings[setting])

@@ -16,7 +16,7 @@ from bench.cells import Conditions
 from bench.config import Suite
 from bench.engine.federation import Federation
 from bench.engine.hosts import Host, Hosts, Problem, Samples
-from bench.methods_registry import METHODS
+from bench.methods_registry import AROUND, METHODS
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
@@ -33,7 +33,7 @@ NORM_BATCH = 5
 """Leaves no batch of one sample, which batch norm cannot take."""
 CLASSES = 3
 PLAIN = SGD(lr=0.1)
-QUICK = {"server_steps": 3}
+QUICK = {"server_steps": 3, "samples_per_class": 6}
 """Hyperparameters that only make a method take longer, where it has them."""
 
 
@@ -131,7 +131,7 @@ def accepted_model(method: FedAlgorithm) -> str:
 def tiny_task(model: str, optimiser: Optimiser, clients: int, seed: int) -> Task:
     spec, shape = MODELS[model]
     built = seeded_model(spec, shape, CLASSES, seed)
-    return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed)
+    return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed, input_shape=shape)
 
 
 def samples(count: int, shape: tuple[int, ...], *key: str | int) -> Samples:
@@ -302,8 +302,17 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> dict[str, Any]:
+def needs_vectors(name: str, model: str) -> bool:
+    """Whether the method is tested with this model on vectors instead of images."""
+    return AROUND in name and model == "mlp"
+
+
+def cell_config(
+    name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
+) -> dict[str, Any]:
     """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
+    if embedded is None:
+        embedded = needs_vectors(name, model)
     suite = Suite.model_validate(
         {
             "suite": "contract",
@@ -315,6 +324,7 @@ def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0
                 "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
                 "fraction": 0.01,
             },
+            **({"encoder": "pixels"} if embedded else {}),
             "model": CELL_MODELS[model],
             "training": {
                 "rounds": 3,

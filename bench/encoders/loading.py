@@ -16,6 +16,7 @@ from bench.encoders import EncoderSpec
 from bench.encoders.preprocessing import Preprocessing
 from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_weights
 from bench.errors import UserError, nearest
+from bench.models.base import MEAN, STD
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ def load_encoder(spec: EncoderSpec, device: str) -> Encoder:
     if spec.library == "open_clip":
         clip = _clip_model(spec)
         features, preprocessing, model = clip.encode_image, _clip_preprocessing(clip), clip
+    elif spec.library == "pixels":
+        model = nn.Flatten()
+        features, preprocessing = model, Preprocessing(8, 8, "bilinear", MEAN, STD)
     else:
         model = _lite0(spec) if spec.library == "bundled" else _timm_model(spec)
         features, preprocessing = model, _timm_preprocessing(model)

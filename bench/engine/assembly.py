@@ -13,8 +13,10 @@ import torch
 
 from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset, Split
+from bench.data.cache import cache_root
 from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
+from bench.encoders import encoder_spec
 from bench.engine.hosts import Problem, Samples
 from bench.errors import UserError
 from bench.methods_registry import METHODS
@@ -58,9 +60,13 @@ def assemble(
     dataset_name = options.pop("name")
     dataset = load_dataset(dataset_name, options, data_root)
     notes = deviations(dataset, dataset_spec(dataset_name, options))
+    if "encoder" in config:
+        from bench.encoders.embedding import embed
+
+        dataset = embed(dataset, encoder_spec(config["encoder"]), cache_root(), device=str(device))
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
     method = _method(config)
-    task = _task(config, method, dataset, len(partition.clients), device)
+    task = _task(config, method, dataset, partition, device)
     _check(config, method, task)
     groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
@@ -110,13 +116,17 @@ def _check(config: Mapping[str, Any], method: FedAlgorithm, task: Task) -> None:
 
 def _optimiser(config: Mapping[str, Any], method: FedAlgorithm) -> Optimiser:
     """The method's own, or else the suite's."""
-    if method.optimiser is not None:
-        return method.optimiser
+    if method.client_optimiser is not None:
+        return method.client_optimiser
     return validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser")
 
 
 def _task(
-    config: Mapping[str, Any], method: FedAlgorithm, dataset: Dataset, clients: int, device: torch.device
+    config: Mapping[str, Any],
+    method: FedAlgorithm,
+    dataset: Dataset,
+    partition: Partition,
+    device: torch.device,
 ) -> Task:
     first = next(iter(dataset.train.values()))
     spec = model_spec(config["model"])
@@ -125,10 +135,17 @@ def _task(
         model=model,
         initial=initial_tree(model),
         classes=len(dataset.classes),
-        clients=clients,
+        clients=len(partition.clients),
         optimiser=_optimiser(config, method),
         seed=config["seed"],
+        domains=_domain_numbers(partition, dataset),
+        input_shape=first.x.shape[1:],
     )
+
+
+def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
+    own = [client.domain for client in partition.clients]
+    return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
 
 
 def _split(

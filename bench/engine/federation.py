@@ -39,11 +39,16 @@ class Federation:
         """The exchanges before the first round, with all clients; recorded as round 0."""
         traffic: dict[str, Any] = {"round": 0, "bytes_up": 0, "bytes_down": 0, "clients": len(self._clients)}
         traffic["dropped"] = 0
-        for phase in range(len(self._phases) - 1):
-            exchanged = self._exchange(phase, 0, self._clients)
-            for key in ("bytes_up", "bytes_down", "dropped"):
-                traffic[key] += exchanged[key]
-        return traffic
+        for phase, exchange in enumerate(self._phases[:-1]):
+            groups = [[client] for client in self._clients] if exchange.one_by_one else [self._clients]
+            for group in groups:
+                exchanged = self._exchange(phase, 0, group)
+                for key in ("bytes_up", "bytes_down", "dropped"):
+                    traffic[key] += exchanged[key]
+            if exchange.one_by_one:
+                self._server = exchange.aggregate(self._server, [])
+        observed = self.problem.method.observe(self.problem.task, self._server)
+        return traffic | ({"metrics": dict(observed)} if observed else {})
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""

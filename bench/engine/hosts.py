@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,14 +18,12 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from methods.base import FedAlgorithm, Message, Reply, Round, State, Task
-from methods.parts.batches import PIECE, RaggedBatches
-from methods.parts.streams import generator
+from methods.parts.batches import PIECE, RaggedBatches, Samples
+from methods.parts.streams import derive, generator
 from methods.parts.tree import leaves_of
 
-
-class Samples(NamedTuple):
-    x: Tensor
-    y: Tensor
+KEPT_BYTES = 2**30
+"""How much of what a method makes of its clients' samples a host keeps from round to round."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,14 @@ class Problem:
         """The exchanges before the first round, then the one that is repeated."""
         return [*self.method.prelude(task), self.method.round(task)]
 
-    def orders(self, client: int, number: int) -> list[Tensor]:
-        """In which order the client visits its samples in every epoch of a round."""
+    def orders(self, client: int, number: int, count: int) -> list[Tensor]:
+        """In which order the client visits its `count` samples in every epoch of a round."""
         draw = generator(self.task.seed, "batches", client, number)
-        count = len(self.train[client].y)
         return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+
+    def key(self, client: int, number: int) -> int:
+        """What the random numbers of a client's steps in a round depend on; there is room to count up."""
+        return derive(self.task.seed, "steps", client, number) >> 1
 
 
 class Scores(NamedTuple):
@@ -82,20 +84,46 @@ class Host(ABC):
         self.problem = problem
         self.name = name
         self._states: dict[int, State] = {}
+        self._phases = problem.phases(problem.task)
+
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        if phase == len(self._phases) - 1:
+            return self.train(number, messages)
+        return [
+            self.work(phase, number, client, message, self.problem.train[client])
+            for client, message in messages
+        ]
 
     @abstractmethod
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]: ...
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        """The exchange that is repeated."""
+
+    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Reply:
+        """One client by itself."""
+        problem = self.problem
+        orders = [order.to(samples.y.device) for order in problem.orders(client, number, len(samples.y))]
+        renewed = partial(self.made, client, number) if problem.method.resamples else None
+        batches = RaggedBatches(samples, orders, problem.batch_size, problem.key(client, number), renewed)
+        content, state = self._phases[phase].local(self.state(client), message, batches)
+        return self.finish(client, len(samples.y), content, state, is_finite([content, state]))
+
+    def made(self, client: int, number: int, epoch: int = 0) -> Samples:
+        """What the method has the client train on."""
+        problem = self.problem
+        keys = (client, number, epoch) if problem.method.resamples else (client,)
+        draw = problem.task.generator("samples", *keys)
+        return problem.method.training_samples(problem.task, self.state(client), problem.train[client], draw)
 
     def state(self, client: int) -> State:
         if client not in self._states:
             return self.problem.method.client(self.problem.task)
         return self._states[client]
 
-    def finish(self, client: int, content: Message, state: State, sound: bool) -> Reply:
+    def finish(self, client: int, samples: int, content: Message, state: State, sound: bool) -> Reply:
         """A client whose work blew up keeps the state it had, and can take part again."""
         if state and sound:
-            self._states[client] = state
-        return Reply(client, len(self.problem.train[client].y), content, sound)
+            self._states[client] = {**self.state(client), **state}
+        return Reply(client, samples, content, sound)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         return [score(self.problem, server, self.state(client), client) for client in clients]
@@ -119,17 +147,24 @@ class LoopHost(Host):
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
-        self._phases = problem.phases(problem.task)
+        self._kept: dict[int, Samples] = {}
+        self._room = KEPT_BYTES
 
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
-        return [self._work(phase, number, client, message) for client, message in messages]
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        last = len(self._phases) - 1
+        return [
+            self.work(last, number, client, message, self._samples(client, number))
+            for client, message in messages
+        ]
 
-    def _work(self, phase: int, number: int, client: int, message: Message) -> Reply:
-        x, y = self.problem.train[client]
-        orders = [order.to(y.device) for order in self.problem.orders(client, number)]
-        batches = RaggedBatches(x, y, orders, self.problem.batch_size)
-        content, state = self._phases[phase].local(self.state(client), message, batches)
-        return self.finish(client, content, state, is_finite([content, state]))
+    def _samples(self, client: int, number: int) -> Samples:
+        if client in self._kept:
+            return self._kept[client]
+        samples = self.made(client, number)
+        if not self.problem.method.resamples and samples.bytes <= self._room:
+            self._kept[client] = samples
+            self._room -= samples.bytes if samples is not self.problem.train[client] else 0
+        return samples
 
 
 def is_finite(nest: Any) -> bool:

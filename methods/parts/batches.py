@@ -7,11 +7,22 @@ that say which samples and which steps are real.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+
+from methods.parts.draws import normal, uniform
+
+
+class Samples(NamedTuple):
+    x: Tensor
+    y: Tensor
+
+    @property
+    def bytes(self) -> int:
+        return self.x.nbytes + self.y.nbytes
 
 
 class Batch(NamedTuple):
@@ -23,6 +34,16 @@ class Batch(NamedTuple):
     """Whether this step is real for this client; None: it is."""
     stacked: bool = False
     """Whether this is one client of a stack, seen from inside `vmap`."""
+    key: int | Tensor = 0
+    """What this step's random numbers depend on."""
+
+    def uniform(self, *shape: int, stream: int = 0) -> Tensor:
+        """Random numbers in [0, 1), the same whatever the executor; another stream gives others."""
+        return uniform(self.key, stream, shape, self.y.device)
+
+    def normal(self, *shape: int, stream: int = 0) -> Tensor:
+        """The same, normally distributed."""
+        return normal(self.key, stream, shape, self.y.device)
 
     def mean(self, per_sample: Tensor) -> Tensor:
         """The mean over the real samples."""
@@ -48,10 +69,18 @@ class Batches(Protocol):
 
 
 class RaggedBatches:
-    """One client's batches, cut from its own tensors."""
+    """One client's batches, cut from its own tensors; `renewed` gives other samples to later epochs."""
 
-    def __init__(self, x: Tensor, y: Tensor, orders: list[Tensor], size: int) -> None:
-        self._x, self._y, self._orders, self._size = x, y, orders, size
+    def __init__(
+        self,
+        samples: Samples,
+        orders: list[Tensor],
+        size: int,
+        key: int = 0,
+        renewed: Callable[[int], Samples] | None = None,
+    ) -> None:
+        self._samples, self._orders, self._size = samples, orders, size
+        self._key, self._renewed = key, renewed
 
     @property
     def steps(self) -> int:
@@ -59,15 +88,19 @@ class RaggedBatches:
 
     @property
     def samples(self) -> int:
-        return len(self._y)
+        return len(self._samples.y)
 
     def __iter__(self) -> Iterator[Batch]:
-        for order in self._orders:
-            pieces = zip(self._x[order].split(self._size), self._y[order].split(self._size), strict=True)
-            yield from (Batch(x, y) for x, y in pieces)
+        key = self._key
+        for epoch, order in enumerate(self._orders):
+            x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
+            for part in order.split(GATHERED * self._size):
+                for xs, ys in zip(x[part].split(self._size), y[part].split(self._size), strict=True):
+                    yield Batch(xs, ys, key=key)
+                    key += 1
 
     def once(self) -> Iterator[Batch]:
-        pieces = zip(self._x.split(PIECE), self._y.split(PIECE), strict=True)
+        pieces = zip(self._samples.x.split(PIECE), self._samples.y.split(PIECE), strict=True)
         return (Batch(x, y) for x, y in pieces)
 
 
@@ -86,6 +119,8 @@ class PaddedBatches(NamedTuple):
     samples: Tensor
     most: int
     """Samples of the largest client of the stack."""
+    key: Tensor
+    """What the client's random numbers of this round depend on."""
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         for step in range(self.order.shape[0]):
@@ -96,6 +131,7 @@ class PaddedBatches(NamedTuple):
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
                 stacked=True,
+                key=self.key + step,
             )
 
     def once(self) -> Iterator[Batch]:
@@ -107,6 +143,8 @@ class PaddedBatches(NamedTuple):
 
 PIECE = 128
 """Samples per piece of `once`."""
+GATHERED = 64
+"""Steps whose samples are brought together in one go: quicker than one by one, and of bounded size."""
 
 
 def stack_orders(

@@ -53,6 +53,10 @@ class Task:
     clients: int
     optimiser: Optimiser
     seed: int
+    domains: tuple[int, ...] = ()
+    """Client → number of its domain; empty where clients have samples of several domains."""
+    input_shape: tuple[int, ...] | None = None
+    """Of one sample; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def logits(self, params: Tree, x: Tensor) -> Tensor:
