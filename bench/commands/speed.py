@@ -2,7 +2,8 @@
 
 The small works are those on which public frameworks are compared: an MLP 64-128-10, 100 clients of which 10
 take part in a round, batch 16; one step a client (`digits`) or twenty (`synth`). `cnn` is a round of the
-Office-Caltech suite on random images of the same sizes.
+Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
+512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bench.engine.hosts import Host, LoopHost, Problem, Samples
 from bench.engine.stacked import StackedHost
 from bench.errors import UserError, nearest
 from bench.models.architectures.cnn import CNN
+from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
 from methods.fedavg import FedAvg
@@ -45,15 +47,18 @@ class Work:
 def compare(name: str, repeats: int) -> None:
     if name not in WORKS:
         raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
-    work = WORKS[name]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        rates = measure(work, repeats)
+        for title, work in WORKS[name].items():
+            _print_rates(title, measure(work, repeats), repeats)
     finally:
         torch.set_num_threads(threads)
+
+
+def _print_rates(title: str, rates: dict[str, list[float]], repeats: int) -> None:
     grid = Table(
-        "executor", "updates per CPU s", "× plain loop", title=f"{name}: median of {repeats} in turn"
+        "executor", "updates per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
     )
     plain = rates["plain loop"]
     for side, values in rates.items():
@@ -155,6 +160,12 @@ def _synth() -> list[Samples]:
     return _dealt(x, (x @ torch.randn(64, CLASSES, generator=draw)).argmax(dim=1), 100)
 
 
+def _embeddings() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(100 * 320, 512, generator=draw)
+    return _dealt(x, (x @ torch.randn(512, CLASSES, generator=draw)).argmax(dim=1), 100)
+
+
 def _images() -> list[Samples]:
     draw = torch.Generator().manual_seed(0)
 
@@ -178,17 +189,32 @@ _SMALL = {
     "optimiser": SGD(lr=0.1),
     "hosts": (LoopHost, StackedHost),
 }
-WORKS = {
-    "digits": Work(clients=_digits, rounds=50, **_SMALL),  # type: ignore[arg-type]
-    "synth": Work(clients=_synth, rounds=5, **_SMALL),  # type: ignore[arg-type]
-    "cnn": Work(
-        model=CNN(),
-        clients=_images,
-        per_round=4,
-        rounds=1,
-        epochs=1,
-        batch_size=64,
-        optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
-        hosts=(LoopHost,),
-    ),
+_HEADS = {
+    "model": Head(),
+    "clients": _embeddings,
+    "per_round": 100,
+    "rounds": 1,
+    "epochs": 1,
+    "optimiser": SGD(lr=0.1),
+    "hosts": (LoopHost, StackedHost),
+}
+WORKS: dict[str, dict[str, Work]] = {
+    "digits": {"digits": Work(clients=_digits, rounds=50, **_SMALL)},  # type: ignore[arg-type]
+    "synth": {"synth": Work(clients=_synth, rounds=5, **_SMALL)},  # type: ignore[arg-type]
+    "cnn": {
+        "cnn": Work(
+            model=CNN(),
+            clients=_images,
+            per_round=4,
+            rounds=1,
+            epochs=1,
+            batch_size=64,
+            optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
+            hosts=(LoopHost,),
+        )
+    },
+    "heads": {
+        f"heads, batch {size}": Work(batch_size=size, **_HEADS)  # type: ignore[arg-type]
+        for size in (64, 16)
+    },
 }

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from methods.parts.draws import normal, uniform
+from methods.parts.rows import rows
 
 
 class Samples(NamedTuple):
@@ -95,7 +96,7 @@ class RaggedBatches:
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
             for part in order.split(GATHERED * self._size):
-                for xs, ys in zip(x[part].split(self._size), y[part].split(self._size), strict=True):
+                for xs, ys in zip(rows(x, part).split(self._size), y[part].split(self._size), strict=True):
                     yield Batch(xs, ys, key=key)
                     key += 1
 
@@ -126,8 +127,8 @@ class PaddedBatches(NamedTuple):
         for step in range(self.order.shape[0]):
             at = self.order[step]
             yield Batch(
-                self.x[at],
-                self.y[at],
+                rows(self.x, at),
+                rows(self.y, at),
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
                 stacked=True,
@@ -138,7 +139,8 @@ class PaddedBatches(NamedTuple):
         for first in range(0, self.most, PIECE):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
-            yield Batch(self.x[at], self.y[at], (number < self.samples).float(), stacked=True)
+            x, y = rows(self.x, at), rows(self.y, at)
+            yield Batch(x, y, (number < self.samples).float(), stacked=True)
 
 
 PIECE = 128
