@@ -111,7 +111,7 @@ def _extract(
     partial = entry.with_name(f"{entry.name}.partial")
     batch = BATCH.get(encoder.device.type, BATCH["cpu"])
     setup = {"batch": batch, "precision": str(encoder.precision)}
-    arrays, done = _taken_up(partial, setup) or _begun(partial, setup, dataset, encoder.width())
+    arrays, done = _taken_up(partial, setup, dataset) or _begun(partial, setup, dataset, encoder.width())
     total = sum(len(split) for split in _splits(dataset).values())
     with _reporting(progress, f"{dataset.name} by {spec.name}") as report:
         report(done, total)
@@ -158,13 +158,15 @@ def _begun(
     return arrays, 0
 
 
-def _taken_up(partial: Path, setup: dict[str, Any]) -> tuple[dict[str, np.memmap], int] | None:
+def _taken_up(
+    partial: Path, setup: dict[str, Any], dataset: Dataset
+) -> tuple[dict[str, np.memmap], int] | None:
     """The arrays of a killed process and how many rows they hold, if it worked in the same way."""
     try:
         state = read_json(partial / STATE)
         if {**state, "done": 0} != {**setup, "done": 0}:
             return None
-        arrays = {file.name: np.load(file, mmap_mode="r+") for file in partial.glob("*.npy")}
+        arrays = {file: np.load(partial / file, mmap_mode="r+") for file in _splits(dataset)}
         return arrays, int(state["done"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
