@@ -27,7 +27,7 @@ from bench.errors import UserError
 from bench.files import read_json, write_json
 
 LAYOUT = 1
-PREPROCESSING = 1
+PREPROCESSING = 2
 """Raised when pictures become other inputs than before, so that cached embeddings are not used again."""
 BATCH = {"cpu": 8, "cuda": 256}
 """Small ones stay in a CPU's caches."""
