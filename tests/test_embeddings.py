@@ -192,6 +192,5 @@ def test_mistakes_are_sentences(encoder: EncoderSpec, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs pictures"):
         embed(replace(pictures(), train={"left": vectors}), encoder, tmp_path)
     (tmp_path / "file").touch()
-    hub = encoder_spec("timm:test_vit")
     with pytest.raises(UserError, match="set BENCH_CACHE to another folder"):
-        embed(pictures(), hub, tmp_path / "file")
+        embed(pictures(), encoder, tmp_path / "file")

@@ -6,22 +6,19 @@ on where an extraction is taken up again, so its bytes are those of an uninterru
 of threads are the same: both change the last bits of sums.
 """
 
-import hashlib
-import json
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from bench.data.base import Dataset, Split
 from bench.data.cache import MANIFEST, array_checksum, intact_manifest
 from bench.encoders import EncoderSpec
+from bench.encoders.entries import digest, sole_worker
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
 from bench.files import read_json, write_json
@@ -64,36 +61,10 @@ def embed(
     checksum = digest(identity)
     entry = cache_root / "embeddings" / f"{dataset.name}-{encoder.model}-{checksum[:16]}"
     if intact_manifest(entry) is None:
-        try:
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            with sole_worker(entry, encoder):
-                if intact_manifest(entry) is None:
-                    _extract(dataset, encoder, entry, identity, device, progress)
-        except OSError as error:
-            raise UserError(
-                f"cannot write the embeddings of '{dataset.name}' to the cache {cache_root}: "
-                f"{error.strerror or error}; make room there or set BENCH_CACHE to another folder"
-            ) from error
+        with sole_worker(entry, f"embeddings of {dataset.name} by {encoder.name}"):
+            if intact_manifest(entry) is None:
+                _extract(dataset, encoder, entry, identity, device, progress)
     return _opened(dataset, entry, checksum)
-
-
-def digest(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-@contextmanager
-def sole_worker(entry: Path, encoder: EncoderSpec) -> Iterator[None]:
-    """Only one process at a time is inside for the same entry."""
-    lock = FileLock(entry.with_name(f"{entry.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        print(f"waiting for another process that computes embeddings by {encoder.name}", file=sys.stderr)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _extract(
