@@ -58,13 +58,21 @@ def _split(images: np.ndarray, labels: np.ndarray, size: int) -> Split:
     return Split(scaled(images, size), labels.astype(np.int64))
 
 
+def _thinned(split: Split, limit: int | None) -> Split:
+    if limit is None or limit >= len(split):
+        return split
+    positions = np.arange(limit) * len(split) // limit
+    return Split(split.x[positions], split.y[positions])
+
+
 class ArrayFiles(DatasetSpec):
     """Domains that each lie in one of several known forms."""
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that images are scaled to."""
-    at_most: int | None = Field(default=None, ge=1)
-    """Only so many images of every domain's train and test set, evenly spread over the files."""
+    # Left out where there is none, so that configurations without it keep their identity.
+    limit: int | None = Field(default=None, ge=1, exclude_if=lambda limit: limit is None)
+    """At most so many images of each train and each test set, spread evenly over it."""
 
     folder: ClassVar[str]
     """Folder below the root in which the files are looked for first; after it comes the root itself."""
@@ -85,13 +93,7 @@ class ArrayFiles(DatasetSpec):
                     f"{paths[0]} has no images, or labels other than 0 to {len(self.classes) - 1}; "
                     "get the file again"
                 )
-        return TrainTest(*(self._thinned(split) for split in splits))
-
-    def _thinned(self, split: Split) -> Split:
-        if self.at_most is None or len(split) <= self.at_most:
-            return split
-        chosen = np.arange(self.at_most) * len(split) // self.at_most
-        return Split(split.x[chosen], split.y[chosen])
+        return TrainTest(*(_thinned(split, self.limit) for split in splits))
 
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
         return tuple(domain for domain in self.counts if self._found(root, domain)[0])

@@ -6,28 +6,25 @@ on where an extraction is taken up again, so its bytes are those of an uninterru
 of threads are the same: both change the last bits of sums.
 """
 
-import hashlib
-import json
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
 
 from bench.data.base import Dataset, Split
 from bench.data.cache import MANIFEST, array_checksum, intact_manifest
 from bench.encoders import EncoderSpec
+from bench.encoders.entries import digest, sole_worker
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
 from bench.files import read_json, write_json
 
 LAYOUT = 1
-PREPROCESSING = 1
+PREPROCESSING = 2
 """Raised when pictures become other inputs than before, so that cached embeddings are not used again."""
 BATCH = {"cpu": 8, "cuda": 256}
 """Small ones stay in a CPU's caches."""
@@ -64,36 +61,10 @@ def embed(
     checksum = digest(identity)
     entry = cache_root / "embeddings" / f"{dataset.name}-{encoder.model}-{checksum[:16]}"
     if intact_manifest(entry) is None:
-        try:
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            with sole_worker(entry, encoder):
-                if intact_manifest(entry) is None:
-                    _extract(dataset, encoder, entry, identity, device, progress)
-        except OSError as error:
-            raise UserError(
-                f"cannot write the embeddings of '{dataset.name}' to the cache {cache_root}: "
-                f"{error.strerror or error}; make room there or set BENCH_CACHE to another folder"
-            ) from error
+        with sole_worker(entry, f"embeddings of {dataset.name} by {encoder.name}"):
+            if intact_manifest(entry) is None:
+                _extract(dataset, encoder, entry, identity, device, progress)
     return _opened(dataset, entry, checksum)
-
-
-def digest(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-@contextmanager
-def sole_worker(entry: Path, encoder: EncoderSpec) -> Iterator[None]:
-    """Only one process at a time is inside for the same entry."""
-    lock = FileLock(entry.with_name(f"{entry.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        print(f"waiting for another process that computes embeddings by {encoder.name}", file=sys.stderr)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _extract(
@@ -111,7 +82,7 @@ def _extract(
     partial = entry.with_name(f"{entry.name}.partial")
     batch = BATCH.get(encoder.device.type, BATCH["cpu"])
     setup = {"batch": batch, "precision": str(encoder.precision)}
-    arrays, done = _taken_up(partial, setup) or _begun(partial, setup, dataset, encoder.width())
+    arrays, done = _taken_up(partial, setup, dataset) or _begun(partial, setup, dataset, encoder.width())
     total = sum(len(split) for split in _splits(dataset).values())
     with _reporting(progress, f"{dataset.name} by {spec.name}") as report:
         report(done, total)
@@ -158,13 +129,15 @@ def _begun(
     return arrays, 0
 
 
-def _taken_up(partial: Path, setup: dict[str, Any]) -> tuple[dict[str, np.memmap], int] | None:
+def _taken_up(
+    partial: Path, setup: dict[str, Any], dataset: Dataset
+) -> tuple[dict[str, np.memmap], int] | None:
     """The arrays of a killed process and how many rows they hold, if it worked in the same way."""
     try:
         state = read_json(partial / STATE)
         if {**state, "done": 0} != {**setup, "done": 0}:
             return None
-        arrays = {file.name: np.load(file, mmap_mode="r+") for file in partial.glob("*.npy")}
+        arrays = {file: np.load(partial / file, mmap_mode="r+") for file in _splits(dataset)}
         return arrays, int(state["done"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

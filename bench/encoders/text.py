@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.encoders import EncoderSpec
-from bench.encoders.embedding import digest, sole_worker
+from bench.encoders.entries import digest, sole_worker
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
 
@@ -29,8 +29,7 @@ def text_features(
     }
     file = cache_root / "text" / f"{encoder.model}-{digest(identity)[:16]}.npy"
     if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with sole_worker(file, encoder):
+        with sole_worker(file, f"text features by {encoder.name}"):
             if not file.exists():
                 _save(file, _encoded(encoder, prompts))
     return np.load(file, mmap_mode="r")

@@ -1,6 +1,7 @@
 """Which weights an encoder has, found out without loading them."""
 
 import hashlib
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def _remembered_sha256(file: Path, cache_root: Path) -> str:
         return str(read_json(note)["sha256"])
     except (OSError, ValueError, KeyError):
         checksum = sha256_of(file)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    write_json(note, {"file": str(file.resolve()), "sha256": checksum})
+    with suppress(OSError):  # a cache that cannot be written to may still hold the embeddings
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_json(note, {"file": str(file.resolve()), "sha256": checksum})
     return checksum
