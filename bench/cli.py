@@ -43,6 +43,9 @@ def run(
     methods: Annotated[str | None, typer.Option(help="Only these methods: a,b,c.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="What turns images into features: see `bench list encoders`.")
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Another value: fedlsa.lam=0.7, training.epochs=1.")
     ] = None,
@@ -69,6 +72,7 @@ def run(
         methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
         seeds=seeds,
         rounds=rounds,
+        encoder=encoder,
         assignments=assignments or [],
         executor=executor,
         hosts=hosts,
@@ -172,7 +176,7 @@ def doctor(
 
 @app.command()
 def speed(
-    work: Annotated[str, typer.Option(help="digits, synth or cnn.")] = "digits",
+    work: Annotated[str, typer.Option(help="digits, synth, cnn or heads.")] = "digits",
     repeats: Annotated[int, typer.Option(min=1, help="How often each side is measured, in turn.")] = 7,
 ) -> None:
     """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""

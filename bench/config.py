@@ -21,7 +21,10 @@ class Section(BaseModel):
 
 class Training(Section):
     rounds: int = Field(ge=1)
-    epochs: int = Field(ge=1)
+    epochs: int = Field(default=1, ge=1)
+    """A client's passes over its samples in a round."""
+    steps: int | None = Field(default=None, ge=1, exclude_if=lambda steps: steps is None)
+    """Instead, so many steps in a round: the same work for clients and methods with more or fewer samples."""
     batch_size: int = Field(ge=1)
     participation: float = Field(default=1.0, gt=0, le=1)
     optimiser: dict[str, Any]
@@ -34,6 +37,14 @@ class Evaluation(Section):
     """Rounds between two looks at the test sets; the last round is always measured."""
     personal: bool = False
     """Also measure every client on its own kind of data."""
+
+
+class EncoderChoice(Section):
+    """What turns the images into features once and for all, before anything is trained."""
+
+    name: str
+    normalised: bool = False
+    """Whether features are scaled to length 1."""
 
 
 class MethodEntry(Section):
@@ -64,8 +75,7 @@ class Suite(Section):
     title: str
     dataset: dict[str, Any]
     partition: dict[str, Any]
-    encoder: str | None = None
-    """What turns the images into features once and for all, before anything is trained."""
+    encoder: EncoderChoice | None = None
     model: dict[str, Any]
     training: Training
     evaluation: Evaluation = Evaluation()
@@ -81,6 +91,11 @@ class Suite(Section):
             return entries
         return [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
 
+    @field_validator("encoder", mode="before")
+    @classmethod
+    def _name_alone_is_a_choice(cls, choice: Any) -> Any:
+        return {"name": choice} if isinstance(choice, str) else choice
+
     def changed(self, assignments: dict[str, Any]) -> Suite:
         """The suite with other values at dotted keys: `training.rounds`, `fedlsa.lam`, …"""
         raw = self.model_dump(exclude_unset=True)
@@ -95,21 +110,19 @@ class Suite(Section):
         return self.model_copy(update={"methods": tuple(chosen)})
 
 
-_SECTIONS = ("dataset", "partition", "model", "training", "evaluation")
-_VALUES = ("encoder",)
+_SECTIONS = ("dataset", "partition", "encoder", "model", "training", "evaluation")
 
 
 def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
     section, _, rest = key.partition(".")
-    if key in _VALUES:
-        raw[key] = value
-        return
+    if key == "encoder" and isinstance(value, str):
+        rest = "name"
     if section in _SECTIONS and not rest and isinstance(value, dict):
         raw[section] = value
         return
     entries = [entry for entry in raw["methods"] if entry["name"] == section]
     if not rest or not (entries or section in _SECTIONS):
-        known = [*_VALUES, *_SECTIONS, *(entry["name"] for entry in raw["methods"])]
+        known = [*_SECTIONS, *(entry["name"] for entry in raw["methods"])]
         raise UserError(
             f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; "
             f"{nearest(section, known)}"

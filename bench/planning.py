@@ -68,7 +68,7 @@ def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> Plann
         "variant": variant,
         "dataset": {"name": name, **dataset_spec(name, dataset).model_dump(mode="json")},
         "partition": partition_spec(suite.partition).model_dump(mode="json"),
-        **({"encoder": encoder_spec(suite.encoder).name} if suite.encoder else {}),
+        **_encoder(suite),
         "model": {"name": model.get("name"), **model_spec(model).model_dump(mode="json")},
         "training": {
             **suite.training.model_dump(mode="json"),
@@ -85,6 +85,13 @@ def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> Plann
     label = entry.label or kind.label
     cell = identity(config)
     return PlannedCell(cell, {"cell": cell, **config}, entry.name, label, variant, seed)
+
+
+def _encoder(suite: Suite) -> dict[str, Any]:
+    if suite.encoder is None:
+        return {}
+    encoder_spec(suite.encoder.name)
+    return {"encoder": suite.encoder.model_dump(mode="json")}
 
 
 def _name(mapping: dict[str, Any], where: str) -> str:

@@ -147,7 +147,7 @@ def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None
         ({"methods": []}, "methods"),
         ({"seeds": 0}, "seeds = 0"),
         ({"version": 0}, "version = 0"),
-        ({"training": {"rounds": 4}}, "key 'training.epochs' is missing"),
+        ({"training": {"rounds": 4}}, "key 'training.batch_size' is missing"),
         ({"training": TINY["training"] | {"participation": 0}}, "training.participation = 0"),
         ({"training": TINY["training"] | {"validation": 1}}, "training.validation = 1"),
         ({"table": {"kind": "domain"}}, "table.kind = 'domain'"),

@@ -19,12 +19,15 @@ from bench.files import read_json
 def list_kind(kind: str, root: Path) -> None:
     from bench.data import dataset_summaries
     from bench.encoders import encoder_summaries
-    from bench.methods_registry import METHODS
+    from bench.methods_registry import AROUND, METHODS, WRAPPERS
     from bench.models import MODELS
 
     listings: dict[str, Callable[[], dict[str, str]]] = {
         "suites": lambda: {name: load_suite(name).title for name in suite_names()},
-        "methods": METHODS.summaries,
+        "methods": lambda: {
+            **METHODS.summaries(),
+            **{f"{name}{AROUND}METHOD": summary for name, summary in WRAPPERS.summaries().items()},
+        },
         "datasets": dataset_summaries,
         "models": MODELS.summaries,
         "encoders": encoder_summaries,

@@ -33,6 +33,7 @@ class RunOptions:
     methods: list[str] | None
     seeds: int | None
     rounds: int | None
+    encoder: str | None
     assignments: list[str]
     executor: str
     hosts: int
@@ -51,6 +52,8 @@ class RunOptions:
         changes = dict(parse_assignment(text) for text in self.assignments)
         if self.rounds is not None:
             changes["training.rounds"] = self.rounds
+        if self.encoder is not None:
+            changes["encoder"] = self.encoder
         return changes
 
     def check(self) -> None:

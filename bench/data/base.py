@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -37,6 +37,23 @@ class Dataset:
     @property
     def domains(self) -> tuple[str, ...]:
         return tuple(self.train)
+
+
+def normalised(dataset: Dataset) -> Dataset:
+    """The same vectors, scaled to length 1."""
+
+    def scaled(splits: dict[str, Split]) -> dict[str, Split]:
+        return {
+            domain: Split(split.x / np.linalg.norm(split.x, axis=1, keepdims=True).clip(1e-12), split.y)
+            for domain, split in splits.items()
+        }
+
+    return replace(
+        dataset,
+        train=scaled(dataset.train),
+        test=scaled(dataset.test),
+        checksum=f"{dataset.checksum} normalised",
+    )
 
 
 class TrainTest(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from bench.data import dataset_spec, load_dataset
-from bench.data.base import Dataset, Split
+from bench.data.base import Dataset, Split, normalised
 from bench.data.cache import cache_root
 from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
@@ -61,9 +61,7 @@ def assemble(
     dataset = load_dataset(dataset_name, options, data_root)
     notes = deviations(dataset, dataset_spec(dataset_name, options))
     if "encoder" in config:
-        from bench.encoders.embedding import embed
-
-        dataset = embed(dataset, encoder_spec(config["encoder"]), cache_root(), device=str(device))
+        dataset = _embedded(dataset, config["encoder"], device)
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
     method = _method(config)
     task = _task(config, method, dataset, partition, device)
@@ -81,6 +79,7 @@ def assemble(
         method=method,
         epochs=config["training"]["epochs"],
         batch_size=config["training"]["batch_size"],
+        steps=config["training"].get("steps"),
         train=train,
         validation=validation,
         test={domain: _tensors(split, None, device) for domain, split in dataset.test.items()},
@@ -146,6 +145,13 @@ def _task(
 def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
     own = [client.domain for client in partition.clients]
     return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
+
+
+def _embedded(dataset: Dataset, encoder: Mapping[str, Any], device: torch.device) -> Dataset:
+    from bench.encoders.embedding import embed
+
+    embedded = embed(dataset, encoder_spec(encoder["name"]), cache_root(), device=str(device))
+    return normalised(embedded) if encoder["normalised"] else embedded
 
 
 def _split(

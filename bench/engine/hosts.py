@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -34,6 +34,8 @@ class Problem:
     method: FedAlgorithm
     epochs: int
     batch_size: int
+    steps: int | None = field(default=None, kw_only=True)
+    """Of a client in a round, where not the epochs count."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]
@@ -48,9 +50,14 @@ class Problem:
         return [*self.method.prelude(task), self.method.round(task)]
 
     def orders(self, client: int, number: int, count: int) -> list[Tensor]:
-        """In which order the client visits its `count` samples in every epoch of a round."""
+        """In which order the client visits its `count` samples in the epochs of a round."""
         draw = generator(self.task.seed, "batches", client, number)
-        return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+        if self.steps is None:
+            return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+        per_epoch = -(-count // self.batch_size)
+        epochs = [torch.randperm(count, generator=draw) for _ in range(-(-self.steps // per_epoch))]
+        in_last = self.steps - (len(epochs) - 1) * per_epoch
+        return [*epochs[:-1], epochs[-1][: in_last * self.batch_size]]
 
     def key(self, client: int, number: int) -> int:
         """What the random numbers of a client's steps in a round depend on; there is room to count up."""

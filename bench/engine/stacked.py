@@ -13,7 +13,7 @@ from torch.func import vmap
 
 from bench.engine.hosts import KEPT_BYTES, Host, Problem
 from methods.base import Message, Reply
-from methods.parts.batches import PaddedBatches, Samples, stack_orders
+from methods.parts.batches import PaddedBatches, Samples, stack_orders, steps_of
 from methods.parts.training import STACKED
 from methods.parts.tree import Tree, leaves_of
 
@@ -57,11 +57,13 @@ class StackedHost(Host):
         return Pool.of(parts)
 
     def _groups(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
-        epochs = range(self.problem.epochs if self.problem.method.resamples else 1)
         parts: dict[int, list[Samples]] = {}
         size = 0
         for client in clients:
-            parts[client] = [self.made(client, number, epoch) for epoch in epochs]
+            first = self.made(client, number)
+            epochs = len(self.problem.orders(client, number, len(first.y)))
+            renewed = range(1, epochs) if self.problem.method.resamples else ()
+            parts[client] = [first, *(self.made(client, number, epoch) for epoch in renewed)]
             size += sum(samples.bytes for samples in parts[client])
             if size > KEPT_BYTES or client == clients[-1]:
                 yield Pool.of(parts)
@@ -101,13 +103,13 @@ class StackedHost(Host):
             for client, count in zip(clients, counts, strict=True)
         ]
         size = min(self.problem.batch_size, max(counts))
-        order, mask, live = stack_orders(orders, counts, starts, size)
+        order, mask, live = stack_orders(orders, starts, size)
         parts: dict[str, Tensor | None] = {
             "order": order,
             "mask": mask,
             "live": live,
             "start": torch.tensor(starts),
-            "steps": torch.tensor([self.problem.epochs * -(-count // size) for count in counts]),
+            "steps": torch.tensor(steps_of(orders, size)),
             "samples": torch.tensor(counts),
             "key": torch.tensor([self.problem.key(client, number) for client in clients]),
         }

@@ -85,7 +85,7 @@ class RaggedBatches:
 
     @property
     def steps(self) -> int:
-        return len(self._orders) * -(-self.samples // self._size)
+        return sum(-(-len(order) // self._size) for order in self._orders)
 
     @property
     def samples(self) -> int:
@@ -149,25 +149,31 @@ GATHERED = 64
 """Steps whose samples are brought together in one go: quicker than one by one, and of bounded size."""
 
 
+def steps_of(orders: list[list[Tensor]], size: int) -> list[int]:
+    """How many steps each client takes."""
+    return [sum(-(-len(permutation) // size) for permutation in epochs) for epochs in orders]
+
+
 def stack_orders(
-    orders: list[list[Tensor]], counts: list[int], starts: list[int], size: int
+    orders: list[list[Tensor]], starts: list[int], size: int
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Pad several clients' visiting orders to one (clients, steps, size) block of pool positions.
 
     `orders[k]` holds client k's permutation for every epoch, `starts[k]` where its samples begin in the pool.
     """
-    steps = [len(epochs) * -(-count // size) for epochs, count in zip(orders, counts, strict=True)]
+    steps = steps_of(orders, size)
     most = max(steps)
-    if all(count == counts[0] and count % size == 0 for count in counts):
+    if all(step == most for step in steps) and all(len(part) % size == 0 for k in orders for part in k):
         visits = torch.cat([order for epochs in orders for order in epochs]).view(len(orders), -1)
         return (visits + torch.tensor(starts)[:, None]).view(len(orders), most, size), None, None
     order = torch.tensor(starts)[:, None].expand(-1, most * size).clone()
     mask = torch.zeros(len(orders), most * size)
     for k, epochs in enumerate(orders):
-        width = -(-counts[k] // size) * size
-        for epoch, permutation in enumerate(epochs):
-            cells = slice(epoch * width, epoch * width + counts[k])
+        first = 0
+        for permutation in epochs:
+            cells = slice(first, first + len(permutation))
             order[k, cells] = permutation + starts[k]
             mask[k, cells] = 1
+            first += -(-len(permutation) // size) * size
     live = None if min(steps) == most else torch.arange(most) < torch.tensor(steps)[:, None]
     return order.view(-1, most, size), mask.view(-1, most, size), live
