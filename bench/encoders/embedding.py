@@ -49,7 +49,8 @@ def embed(
     """
     if any(split.x.ndim != 4 for split in dataset.train.values()):
         raise UserError(
-            f"dataset '{dataset.name}' has no pictures for encoder '{encoder.name}'; leave it out"
+            f"dataset '{dataset.name}' holds vectors and encoder '{encoder.name}' needs pictures; "
+            "leave the encoder out"
         )
     identity = {
         "layout": LAYOUT,
