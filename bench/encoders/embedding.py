@@ -27,7 +27,7 @@ LAYOUT = 1
 PREPROCESSING = 2
 """Raised when pictures become other inputs than before, so that cached embeddings are not used again."""
 BATCH = {"cpu": 8, "cuda": 256}
-"""Small ones stay in a CPU's caches."""
+"""Pictures that a kill can lose, and after which progress is written."""
 STATE = "progress.json"
 
 Report = Callable[[int, int], None]
