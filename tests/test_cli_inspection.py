@@ -14,6 +14,7 @@ from test_cli_mistakes import assert_one_sentence
 
 from bench.config import load_suite, suite_names
 from bench.data import dataset_names
+from bench.encoders import encoder_names
 from bench.methods_registry import METHODS
 from bench.models import MODELS
 
@@ -46,6 +47,7 @@ def runs(tmp_path: Path) -> Path:
         ("methods", METHODS.names()),
         ("datasets", dataset_names()),
         ("models", MODELS.names()),
+        ("encoders", encoder_names()),
     ],
 )
 def test_a_list_has_a_line_with_a_summary_for_each(kind: str, names: list[str]) -> None:

@@ -27,7 +27,7 @@ LAYOUT = 1
 PREPROCESSING = 2
 """Raised when pictures become other inputs than before, so that cached embeddings are not used again."""
 BATCH = {"cpu": 8, "cuda": 256}
-"""Small ones stay in a CPU's caches."""
+"""Pictures that a kill can lose, and after which progress is written."""
 STATE = "progress.json"
 
 Report = Callable[[int, int], None]
@@ -49,7 +49,8 @@ def embed(
     """
     if any(split.x.ndim != 4 for split in dataset.train.values()):
         raise UserError(
-            f"dataset '{dataset.name}' has no pictures for encoder '{encoder.name}'; leave it out"
+            f"dataset '{dataset.name}' holds vectors and encoder '{encoder.name}' needs pictures; "
+            "leave the encoder out"
         )
     identity = {
         "layout": LAYOUT,

@@ -23,8 +23,8 @@ from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_we
 from bench.errors import UserError, nearest
 from bench.models.base import MEAN, STD
 
-# The network was trained on (pixel − 127) / 128. Its published test cuts the margins off, which pictures that
-# are all object cannot spare: whole ones are better on CIFAR-10 and no worse on Office-Caltech.
+# Pixels are scaled as (pixel − 127) / 128, within half a level of timm's values for the same network. Its
+# published test cuts the margins off; here pictures stay whole, since those of small datasets are all object.
 LITE0_PREPROCESSING = Preprocessing(224, 224, "bicubic", (127 / 255,) * 3, (128 / 255,) * 3)
 
 
