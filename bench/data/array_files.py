@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest
 from bench.data.image_folders import required_root
 from bench.data.images import scaled
 from bench.data.sources import fingerprint, reading
@@ -58,21 +58,12 @@ def _split(images: np.ndarray, labels: np.ndarray, size: int) -> Split:
     return Split(scaled(images, size), labels.astype(np.int64))
 
 
-def _thinned(split: Split, limit: int | None) -> Split:
-    if limit is None or limit >= len(split):
-        return split
-    positions = np.arange(limit) * len(split) // limit
-    return Split(split.x[positions], split.y[positions])
-
-
 class ArrayFiles(DatasetSpec):
     """Domains that each lie in one of several known forms."""
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that images are scaled to."""
-    # Left out where there is none, so that configurations without it keep their identity.
-    limit: int | None = Field(default=None, ge=1, exclude_if=lambda limit: limit is None)
-    """At most so many images of each train and each test set, spread evenly over it."""
+    limit: Limit = None
 
     folder: ClassVar[str]
     """Folder below the root in which the files are looked for first; after it comes the root itself."""
@@ -93,7 +84,7 @@ class ArrayFiles(DatasetSpec):
                     f"{paths[0]} has no images, or labels other than 0 to {len(self.classes) - 1}; "
                     "get the file again"
                 )
-        return TrainTest(*(_thinned(split, self.limit) for split in splits))
+        return TrainTest(*(split.thinned(self.limit) for split in splits))
 
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
         return tuple(domain for domain in self.counts if self._found(root, domain)[0])

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest
 
 SIDE = 32
 PER_CLASS = 250
@@ -40,6 +40,7 @@ class DigitsMini(DatasetSpec):
     """The seed draws the patches, the rendered digits and the test set; it is not a trial's seed."""
 
     seed: int = Field(default=0, ge=0, lt=2**32)
+    limit: Limit = None
 
     classes: ClassVar[tuple[str, ...]] = tuple("0123456789")
     counts: ClassVar[dict[str, tuple[int, int]]] = {
@@ -62,7 +63,7 @@ class DigitsMini(DatasetSpec):
         # RandomState is the one stream that numpy promises to keep.
         rng = np.random.RandomState([self.seed, list(makers).index(domain)])
         x, y = makers[domain](rng)
-        return _divided(x, y, rng)
+        return TrainTest(*(split.thinned(self.limit) for split in _divided(x, y, rng)))
 
 
 Labelled = tuple[np.ndarray, np.ndarray]
