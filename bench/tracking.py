@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,13 +75,10 @@ class Tracker:
                     client.log_artifact(run_id, str(cell_dir / name))
             self._mark(cell_dir, run_id, digest)
 
-    def log_suite(self, run_dir: Path, artefacts: Sequence[Path] | None = None) -> None:
-        """Put tables and figures into the run of the suite, in place of those of the same names.
-
-        They are all that the run's folder holds, unless given.
-        """
+    def log_suite(self, run_dir: Path) -> None:
+        """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
         with self._failures_reported("the tables and figures"):
-            artefacts = suite_artefacts(run_dir) if artefacts is None else artefacts
+            artefacts = suite_artefacts(run_dir)
             digest = _digest(artefacts)
             if self._is_logged(run_dir, digest):
                 return

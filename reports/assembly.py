@@ -67,7 +67,8 @@ def printed_beside(
     numbers, sources = printed_averages(run, {key_of(row): row for row in rows}, variant)
     if not numbers:
         return [], []
-    return [printed(heading, numbers), differences(difference, avg, numbers)], sources
+    beside = [printed(heading, numbers), differences(difference, avg, numbers)]
+    return beside, [*sources, Footnote("Difference: ours minus printed, in points.")]
 
 
 def printed_averages(
@@ -82,10 +83,7 @@ def printed_averages(
         if known and value is not None:
             numbers[key] = value
             papers[known.paper] = known.trust
-    return numbers, [
-        Footnote(f"Printed: {paper} ({trust}). Difference: ours minus printed, in points.")
-        for paper, trust in papers.items()
-    ]
+    return numbers, [Footnote(f"Printed: {paper} ({trust}).") for paper, trust in papers.items()]
 
 
 def _printed_average(known: Printed, variant: str, domains: Sequence[str]) -> float | None:

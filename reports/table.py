@@ -95,3 +95,8 @@ def signed_number(value: float) -> str:
 def probability(p: float) -> str:
     """A p-value with three decimals; never 0."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def plain_number(value: float | None) -> str:
+    """For programs: twelve digits, beyond which libraries and machines differ; empty if there is none."""
+    return "" if value is None else f"{value:.12g}"

@@ -108,7 +108,7 @@ def _side_by_side(
 
 
 def _named(families: Sequence[Family]) -> dict[str, dict[RowKey, Entry]]:
-    """The name of each column that is measured → its entries by the row they stand in; the plain one first."""
+    """The measured columns, the plain one first: name → its entries by the row they stand in."""
     names = dict.fromkeys(name for family in families for name in family.wrapped)
     wrapped = {
         name: {key_of(family.row): family.wrapped[name] for family in families if name in family.wrapped}

@@ -1,9 +1,9 @@
-"""A table's unrounded numbers: a line for each method and column."""
+"""A table's numbers as they are, not as they are shown: a line for each method and column."""
 
 import csv
 import io
 
-from reports.table import Table
+from reports.table import Table, plain_number
 
 HEADER = (
     *("suite", "table", "variant", "method", "label", "column"),
@@ -26,7 +26,8 @@ def to_csv(table: Table, header: bool = True) -> str:
             writer.writerow(
                 (
                     *(table.suite, table.name, table.variant, row.method, row.label, column),
-                    *(cell.mean, cell.std, cell.n, low, high, cell.p, cell.p_best),
+                    *(plain_number(cell.mean), plain_number(cell.std), cell.n),
+                    *map(plain_number, (low, high, cell.p, cell.p_best)),
                 )
             )
     return text.getvalue()

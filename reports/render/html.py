@@ -2,7 +2,7 @@
 
 from html import escape
 
-from reports.table import Cell, Row, Table, number, probability
+from reports.table import Cell, Row, Table, number, plain_number, probability
 
 
 def to_html(table: Table) -> str:
@@ -58,12 +58,12 @@ def _cell(cell: Cell, reference: str) -> str:
     low, high = cell.interval or (None, None)
     data = _attributes(
         {
-            "value": _number(cell.mean),
+            "value": plain_number(cell.mean),
             "n": str(cell.n) if cell.n else "",
-            "low": _number(low),
-            "high": _number(high),
-            "p": _number(cell.p),
-            "p-best": _number(cell.p_best),
+            "low": plain_number(low),
+            "high": plain_number(high),
+            "p": plain_number(cell.p),
+            "p-best": plain_number(cell.p_best),
         }
     )
     words = _in_words(cell, reference)
@@ -87,10 +87,6 @@ def _in_words(cell: Cell, reference: str) -> str:
 def _probability(p: float) -> str:
     text = probability(p)
     return text if text.startswith("<") else f"= {text}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(value)
 
 
 def _attributes(data: dict[str, str]) -> str:
