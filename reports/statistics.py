@@ -9,7 +9,7 @@ from functools import cache
 SIGNIFICANCE = 0.05
 FEWEST_SEEDS = 3
 CONFIDENCE = 0.95
-RESAMPLES = 5000
+RESAMPLES = 2000
 
 Scores = Mapping[tuple[int, str], float]
 """Accuracy by (seed, domain)."""
@@ -62,6 +62,11 @@ def paired_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Two-sided p-value of the paired t-test; 1 when no pair differs or fewer than two exist."""
     if len(ours) < 2 or all(a == b for a, b in zip(ours, theirs, strict=True)):
         return 1.0
+    return _t_test(tuple(ours), tuple(theirs))
+
+
+@cache
+def _t_test(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float:
     from scipy.stats import ttest_rel
 
     with warnings.catch_warnings():

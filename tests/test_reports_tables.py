@@ -530,3 +530,12 @@ def test_statistics_of_two_seeds_say_too_few(tmp_path: Path) -> None:
     cells = seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2])
     table = summary_table(load_run(write_run(tmp_path, cells)), "")
     assert texts(table, "FedLSA")[:3] == ["too few seeds", "too few seeds", "best"]
+
+
+@pytest.mark.parametrize(("kind", "setting"), [("ablation", "switches"), ("wrapped", "wrapper")])
+def test_a_plan_without_the_settings_of_its_table_says_what_to_do(
+    tmp_path: Path, kind: str, setting: str
+) -> None:
+    run = load_run(write_run(tmp_path, seeds("fedavg", FEDAVG), kind=kind))
+    with pytest.raises(UserError, match=f"has no table.{setting}: run the suite again"):
+        tables_of(run)

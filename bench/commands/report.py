@@ -7,7 +7,6 @@ from pathlib import Path
 
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
-from bench.running import write_reports_of
 from bench.tracking import Tracker, TrackingError, recorded_store
 from reports.merge import merge_runs
 from reports.rank_table import NAME as RANKING
@@ -27,6 +26,8 @@ def report_runs(
     if not formats:
         raise UserError("--format is empty; give one or more of md, latex and csv, separated by commas")
     check_formats(formats)
+    from bench.running import write_reports_of  # brings torch along, which `bench compare` has no need of
+
     console = make_console()
     directories = list(dict.fromkeys(run_directory(name, root) for name in names))
     runs = merge_runs([load_run(directory) for directory in directories], mix)

@@ -5,6 +5,9 @@ import unicodedata
 
 from reports.table import Cell, Row, Table
 
+MANY_COLUMNS = 9
+"""From so many on, the table is set smaller, so as to stay on the page."""
+
 
 def _greek_command(letter: str) -> str:
     name = unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")
@@ -53,7 +56,7 @@ def to_latex(table: Table) -> str:
                 r"\centering",
                 rf"\caption{{{escape(table.caption)}}}",
                 rf"\label{{tab:{_slug(table)}}}",
-                r"\small",
+                r"\small" if len(table.columns) < MANY_COLUMNS else r"\scriptsize",
                 r"\setlength{\tabcolsep}{4pt}",
                 rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
                 r"\toprule",
