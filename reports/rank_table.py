@@ -2,21 +2,20 @@
 
 from collections.abc import Sequence
 
-from reports.ranking import Blocks, Ranking, blocks_of, datasets_of, rank_methods
+from reports.ranking import Blocks, Ranking, blocks_of, rank_runs
 from reports.records import Run
 from reports.statistics import SIGNIFICANCE
 from reports.table import Cell, Footnote, Row, Table, number, probability
 
 NAME = "ranking"
-FEWEST_DATASETS = 2
 
 
 def ranking_table(runs: Sequence[Run]) -> Table | None:
-    """Methods by average rank; None below two datasets or three methods that all of them share."""
-    blocks = blocks_of(runs)
-    if not blocks.suffice or len(datasets_of(runs)) < FEWEST_DATASETS:
+    """Methods by average rank; None where there is too little to rank."""
+    ranking = rank_runs(runs)
+    if ranking is None:
         return None
-    ranking = rank_methods(blocks.scores)
+    blocks = blocks_of(runs)
     suites = ", ".join(dict.fromkeys(run.suite.name for run in runs))
     methods = {cell.label: cell.method for run in runs for cell in run.cells}
     rows = tuple(

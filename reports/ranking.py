@@ -35,11 +35,6 @@ class Blocks:
     names: tuple[str, ...]
     scores: Mapping[str, tuple[float, ...]]
 
-    @property
-    def suffice(self) -> bool:
-        """Whether there is enough to rank."""
-        return len(self.names) >= FEWEST_BLOCKS and len(self.scores) >= FEWEST_METHODS
-
 
 def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
     """Rank the methods by their scores, one for each dataset and in the same order for every method."""
@@ -62,6 +57,15 @@ def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
     return Ranking(tuple(ordered), ranks, difference, p_value, alike)
 
 
+def rank_runs(runs: Sequence[Run]) -> Ranking | None:
+    """The ranking over all suites and variants; None below two datasets or three methods common to all."""
+    datasets = {str(cell.config["dataset"]["name"]) for run in runs for cell in run.cells if cell.config}
+    blocks = blocks_of(runs)
+    if min(len(datasets), len(blocks.names)) < FEWEST_BLOCKS or len(blocks.scores) < FEWEST_METHODS:
+        return None
+    return rank_methods(blocks.scores)
+
+
 def blocks_of(runs: Sequence[Run]) -> Blocks:
     """AVG by suite and variant of the ranked methods, by label, that have one everywhere."""
     by_block: dict[str, dict[str, float]] = {}
@@ -75,11 +79,6 @@ def blocks_of(runs: Sequence[Run]) -> Blocks:
     common = [label for label in labels if all(label in block for block in by_block.values())]
     scores = {label: tuple(block[label] for block in by_block.values()) for label in common}
     return Blocks(tuple(by_block), scores)
-
-
-def datasets_of(runs: Sequence[Run]) -> set[str]:
-    """The names of the datasets that the runs' cells have used."""
-    return {str(cell.config["dataset"]["name"]) for run in runs for cell in run.cells if cell.config}
 
 
 def _average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:

@@ -10,14 +10,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from reports_builder import Planned, write_run
+from reports_builder import Planned, golden_run, write_run
 from rich.cells import cell_len
 from rich.console import Console
 
 from reports.records import load_run
 from reports.render import to_csv, to_html, to_latex, to_markdown, to_terminal
 from reports.table import Cell, Footnote, Row, Table, number, probability, signed_number
-from reports.tables import domain_table
+from reports.tables import domain_table, tables_of
 
 NASTY = 'A_b & 50% #1 {x} ~^\\ $y$ [z] "q" <β|λ₁> 漢 ü *s*'
 
@@ -78,8 +78,12 @@ def latex_rows(text: str) -> list[str]:
     return [line for line in body.splitlines() if line.endswith(r"\\")]
 
 
-def test_latex_is_well_formed(table: Table) -> None:
-    text = to_latex(table)
+def test_latex_is_well_formed(table: Table, tmp_path: Path) -> None:
+    for each in (table, GROUPED, *tables_of(load_run(golden_run(tmp_path / "golden")))):
+        assert_well_formed(to_latex(each))
+
+
+def assert_well_formed(text: str) -> None:
     assert re.findall(r"\\begin{([^}]*)}", text) == ["table*", "tabular", "minipage"]
     assert re.findall(r"\\end{([^}]*)}", text) == ["tabular", "minipage", "table*"]
     unescaped = re.sub(r"\\[\\{}&%$#_]", "", text.replace(r"\\" + "\n", "\n"))
@@ -89,8 +93,15 @@ def test_latex_is_well_formed(table: Table) -> None:
         assert depth >= 0
     assert depth == 0
     assert unescaped.count("$") % 2 == 0
-    assert not re.search("[%#~^]", unescaped)
+    outside_maths = re.sub(r"\$[^$]*\$", "", unescaped)
+    assert not re.search("[%#~^_]", outside_maths)
     assert all(character.isascii() or character == "ü" for character in text)
+    columns = len(re.findall("[lr]", re.findall(r"\\begin{tabular}{(.*)}", text)[0]))
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    for line in body.splitlines():
+        if line.endswith(r"\\"):
+            spans = sum(int(span) - 1 for span in re.findall(r"\\multicolumn{(\d+)}", line))
+            assert len(re.findall(r"(?<!\\)&", line)) + 1 + spans == columns
 
 
 def test_latex_rows_fill_the_columns_and_rules_part_the_sections(table: Table) -> None:
