@@ -25,7 +25,8 @@ from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, make_view
 from bench.tracking import Tracker, TrackingError
 from reports.figures import convergence_figure
-from reports.records import load_run
+from reports.records import Run, load_run
+from reports.tables import tables_of
 from reports.write import write_tables
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
@@ -56,7 +57,7 @@ class Plan:
                     "version": self.suite.version,
                     "title": self.suite.title,
                 },
-                "table": self.suite.table.model_dump(),
+                "table": self.suite.table.model_dump(exclude_none=True),
                 "domains": self._domains(),
                 "set": self.settings,
                 "cells": [
@@ -210,9 +211,12 @@ class _Watcher:
 
 def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
     """Tables and figures of a run directory."""
-    target = out or directory
-    files = write_tables(directory, formats, target / "tables")
-    run = load_run(directory)
+    return write_reports_of(load_run(directory), formats, out or directory)
+
+
+def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Path]:
+    """Tables and figures of a run, or of several that have been merged into one."""
+    files = write_tables(tables_of(run), run.suite.name, formats, target / "tables")
     if not any(cell.result for cell in run.cells):
         return files
     figures = target / "figures"
