@@ -1,0 +1,60 @@
+function overviewSection(content, showCells) {
+  const holder = element("div");
+  const show = (place) => holder.replaceChildren(resultTable(content.tables[place], showCells));
+  const tools = content.tables.length > 1
+    ? element("div", { class: "tools" }, choice("Setting", content.tables.map((table, place) => [place, table.variant || "all"]), 0, (place) => show(Number(place)))) : null;
+  show(0);
+  const missing = content.problems.length
+    ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Not everything is here."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
+  return section("overview", "Results", null, missing, tools, holder);
+}
+
+function resultTable(table, showCells) {
+  const body = element("tbody");
+  const grid = element("table", { class: "results" }, element("caption", {}, table.caption), body);
+  const rows = table.sections.flatMap((rows, group) => rows.map((row, place) => {
+    const name = row.line === null ? row.label : element("button", { type: "button", class: "linkish", title: "Show its cells", click: () => showCells(row.line) }, row.label);
+    const node = element("tr", { class: group > 0 && place === 0 ? "rule" : null },
+      element("th", { scope: "row", class: row.bound ? "bound" : null }, name, ...row.signs.map((sign) => element("sup", {}, sign))),
+      ...row.cells.map((cell, column) => resultCell(cell, row.label, table.columns[column])));
+    return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? null)] };
+  }));
+  body.append(...rows.map((row) => row.node));
+  sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: text === "STD" }))], rows);
+  moveWithArrows(grid);
+  const notes = table.footnotes.map(([sign, text]) => element("li", {}, sign ? element("sup", {}, sign) : null, sign ? " " : "", text));
+  return element("div", {}, element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
+}
+
+function resultCell(cell, label, column) {
+  const [value, spread] = cell.text === undefined ? ["", undefined] : cell.text.split(" ± ");
+  const details = [
+    ["seeds", cell.n], ["mean", cell.n && cell.mean !== undefined ? fixed(cell.mean, 3) : undefined],
+    ["std over seeds", cell.std === undefined ? undefined : fixed(cell.std, 3)],
+    ["95 % interval", cell.interval && `${fixed(cell.interval[0])} to ${fixed(cell.interval[1])}`],
+    ["corrected p", cell.p === undefined ? undefined : pValue(cell.p).replace("p = ", "")],
+  ].filter(([, text]) => text !== undefined);
+  const show = (x, y) => showTooltip([tipTitle(`${label}, ${column}`), ...details.map(([name, text]) => tipPair(name, String(text)))], x, y);
+  const events = details.length ? {
+    tabindex: -1,
+    pointermove: (event) => show(event.clientX, event.clientY), pointerleave: hideTooltip, blur: hideTooltip,
+    focus: (event) => { const frame = event.target.getBoundingClientRect(); show(frame.left, frame.top); },
+  } : {};
+  return element("td", { class: cell.mark || null, ...events }, element("span", {}, value),
+    spread === undefined ? null : element("span", { class: "spread" }, ` ± ${spread}`), ...(cell.signs || []).map((sign) => element("sup", {}, sign)));
+}
+
+// One stop of the Tab key for all values; the arrow keys go on from there.
+function moveWithArrows(table) {
+  const first = table.querySelector("td[tabindex]");
+  if (first) first.tabIndex = 0;
+  table.addEventListener("keydown", (event) => {
+    const cell = event.target.closest("td[tabindex]");
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
+    if (!cell || down === undefined) return;
+    event.preventDefault();
+    const row = table.tBodies[0].rows[cell.parentNode.sectionRowIndex + down];
+    const next = row && row.cells[cell.cellIndex + right];
+    if (next && next.hasAttribute("tabindex")) { cell.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+  });
+}
