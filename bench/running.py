@@ -21,17 +21,21 @@ from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.executors import check_executor, choose
 from bench.errors import UserError
 from bench.files import write_json
+from bench.partition_record import write_partition
 from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, make_view
 from bench.tracking import Tracker, TrackingError
-from reports.figures import convergence_figure
+from reports.beside import find_beside
+from reports.figures import write_figures
+from reports.page import write_page
 from reports.records import load_run
 from reports.write import write_tables
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.tuning import Resources
 
-FORMATS = ("md", "latex", "csv")
+PAGE = "html"
+FORMATS = ("md", "latex", "csv", PAGE)
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ def run(
         for left_by_a_kill in plan.directory.glob(f"{SCRATCH}*"):
             shutil.rmtree(left_by_a_kill, ignore_errors=True)
         plan.write()
+        if plan.pending:
+            write_partition(plan.directory, plan.cells[0], conditions.data_root)
         recording.catch_up([cell for cell in plan.cells if is_done(plan.directory / cell.directory)])
         pending = plan.pending
         if resources and pending:
@@ -208,15 +214,11 @@ class _Watcher:
 
 
 def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
-    """Tables and figures of a run directory."""
+    """Tables, figures and the page of a run directory."""
     target = out or directory
-    files = write_tables(directory, formats, target / "tables")
-    run = load_run(directory)
-    if not any(cell.result for cell in run.cells):
-        return files
-    figures = target / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
-    return files + convergence_figure(run, figures / "convergence")
+    files = write_tables(directory, [name for name in formats if name != PAGE], target / "tables")
+    files += write_figures(load_run(directory), target / "figures", find_beside(directory))
+    return [*files, write_page(directory, target)] if PAGE in formats else files
 
 
 def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:

@@ -23,6 +23,8 @@ class PartitionRecord:
 
     clients: tuple[ClientShare, ...]
     classes: tuple[str, ...]
+    setting: str = ""
+    """Which of the run's settings and seeds this one belongs to, in words."""
 
 
 @dataclass(frozen=True)
@@ -60,4 +62,4 @@ def _partition(file: Path) -> PartitionRecord | None:
         raise UserError(
             f"{file} cannot be read ({problem!r}): delete it and make the report again."
         ) from None
-    return PartitionRecord(clients, classes)
+    return PartitionRecord(clients, classes, str(content.get("setting", "")))

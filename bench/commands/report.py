@@ -15,7 +15,7 @@ from reports.tables import tables_of
 
 def report_runs(names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path) -> None:
     if not formats:
-        raise UserError("--format is empty; give one or more of md, latex and csv, separated by commas")
+        raise UserError("--format is empty; give one or more of md, latex, csv and html, separated by commas")
     console = make_console()
     for directory in [run_directory(name, root) for name in names]:
         target = out / directory.name if out and len(names) > 1 else out

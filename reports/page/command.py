@@ -1,6 +1,7 @@
-"""The command that computes a cell again."""
+"""The commands that compute cells again."""
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -12,13 +13,20 @@ OUT = "rerun"
 """Another folder than the run's own, where the cell is done already."""
 
 
-def rerun_command(run: Run, cell: CellRecord) -> str:
-    """Runs the cell's method up to its seed with what was changed of the suite; the cell is among them."""
+def rerun_commands(run: Run) -> list[str]:
+    """For each cell of a run, in order."""
     name = run.suite.name
-    words = ["bench", "run", "--suite", name if name in suite_names() else f"{name}.yaml"]
-    words += ["--methods", cell.method, "--seeds", str(cell.seed + 1)]
-    for key, value in run.settings.items():
-        words += ["--set", f"{key}={_as_yaml(value)}"]
+    suite = name if name in suite_names() else f"{name}.yaml"
+    methods = {cell.method for cell in run.cells}
+    return [_command(suite, cell, run.settings, methods - {cell.method}) for cell in run.cells]
+
+
+def _command(suite: str, cell: CellRecord, settings: Mapping[str, Any], others: set[str]) -> str:
+    """Runs the cell's method up to its seed with what was changed of the suite; the cell is among them."""
+    words = ["bench", "run", "--suite", suite, "--methods", cell.method, "--seeds", str(cell.seed + 1)]
+    for key, value in settings.items():
+        if key.partition(".")[0] not in others:
+            words += ["--set", f"{key}={_as_yaml(value)}"]
     return shlex.join([*words, "--out", OUT])
 
 

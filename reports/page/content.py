@@ -6,7 +6,7 @@ from typing import Any
 
 from reports.beside import Beside, PartitionRecord
 from reports.page.cells import cell_content, state_of
-from reports.page.command import rerun_command
+from reports.page.command import rerun_commands
 from reports.page.numbers import short
 from reports.page.papers import paper_content
 from reports.page.problems import problems
@@ -37,10 +37,10 @@ def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str,
                 "line": lines[cell.method, cell.label],
                 "variant": variants[cell.variant],
                 "state": state_of(cell),
-                "command": rerun_command(run, cell),
+                "command": command,
                 **cell_content(cell, domains[cell.variant]),
             }
-            for cell in run.cells
+            for cell, command in zip(run.cells, rerun_commands(run), strict=True)
         ],
         "sweeps": [
             {
@@ -107,4 +107,4 @@ def _summary(by_seed: BySeed) -> list[float | int | None]:
 
 def _partition(partition: PartitionRecord) -> dict[str, Any]:
     clients = [[client.name, client.domain, list(client.counts)] for client in partition.clients]
-    return {"classes": list(partition.classes), "clients": clients}
+    return {"classes": list(partition.classes), "clients": clients, "setting": partition.setting}

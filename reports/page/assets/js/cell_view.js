@@ -7,7 +7,7 @@ function openCell(content, cell) {
   const head = element("div", { class: "head" }, element("h2", { id: "cell-title" }, title), element("button", { type: "button", class: "quiet", click: () => dialog.close() }, "Close"));
   const parts = [
     element("p", { class: `state ${cell.state}`, style: "margin-top:.75rem" }, cell.error ? `failed: ${cell.error}` : cell.state),
-    element("h3", {}, "Run it again"), commandOf(cell),
+    element("h3", {}, "Run it again"), commandOf(cell, line.label, content.variants.length),
     ...finalOf(cell, setting), ...historyOf(cell, setting),
     element("h3", {}, "Configuration"), cell.config ? definitions(cell.config) : element("p", { class: "lead" }, "There is no record of it yet."),
     ...(cell.result ? [element("h3", {}, "Environment"), definitions({ ...cell.result.provenance, ...cell.result.timing })] : []),
@@ -18,13 +18,14 @@ function openCell(content, cell) {
   history.replaceState(null, "", `#cell=${cell.id}`);
 }
 
-function commandOf(cell) {
+function commandOf(cell, label, settings) {
   const button = element("button", { type: "button", class: "quiet", click: async () => {
     await copyText(cell.command);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   } }, "Copy");
-  const note = cell.seed ? `Runs seeds 0 to ${cell.seed} of this method; this cell has the same hash ${cell.id} there.` : `This cell has the same hash ${cell.id} there.`;
+  const scope = [settings > 1 ? "in every setting" : "", cell.seed ? `with seeds 0 to ${cell.seed}` : ""].filter(Boolean).join(" ");
+  const note = `${scope ? `Runs ${label} ${scope}. ` : ""}The folder of the cell ends with the same hash, ${cell.id}.`;
   return element("div", {}, element("div", { class: "command" }, element("code", {}, cell.command), button), element("figcaption", {}, note));
 }
 
@@ -44,12 +45,12 @@ async function copyText(text) {
 function finalOf(cell, setting) {
   if (!cell.result) return [];
   const { test, own, bytes, rounds, dropped } = cell.result;
-  const pairs = {
-    AVG: fixed(average(test)), ...Object.fromEntries(setting.domains.map((domain, place) => [domain, fixed(percent(test[place]))])),
-    ...(own === null || own === undefined ? {} : { "own test data": fixed(percent(own)) }),
-    rounds, "sent up": withUnit("bytes", bytes[0]), "sent down": withUnit("bytes", bytes[1]), "replies left out": dropped,
-  };
-  return [element("h3", {}, "Final round, accuracy in %"), definitions(pairs)];
+  const facts = [
+    ["AVG (%)", fixed(average(test))], ...setting.domains.map((domain, place) => [`${domain} (%)`, fixed(percent(test[place]))]),
+    ...(own === null || own === undefined ? [] : [["own test data (%)", fixed(percent(own))]]),
+    ["rounds", rounds], ["sent up", withUnit("bytes", bytes[0])], ["sent down", withUnit("bytes", bytes[1])], ["replies left out", dropped],
+  ];
+  return [element("h3", {}, "Result of the final round"), element("dl", { class: "facts" }, ...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value ?? "–")))))];
 }
 
 function historyOf(cell, setting) {

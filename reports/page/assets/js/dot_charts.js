@@ -6,7 +6,8 @@ function pairChart(width, { rows, looks }) {
   const height = rows.length * step + 50;
   const reach = rows.flatMap((row) => [row.printed, row.ours - (row.std || 0), row.ours + (row.std || 0)]);
   const { ticks, digits } = niceTicks(Math.min(...reach), Math.max(...reach), Math.max(2, (width - left - right) / 80));
-  const [low, high] = [Math.min(ticks[0], ...reach), Math.max(ticks.at(-1), ...reach)];
+  const pad = (Math.max(...reach) - Math.min(...reach)) * 0.04 || 1;
+  const [low, high] = [Math.min(...reach) - pad, Math.max(...reach) + pad];
   const atX = (value) => left + ((value - low) / (high - low || 1)) * (width - left - right);
   const bottom = rows.length * step + 6;
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "Our accuracies beside the printed ones" });

@@ -19,7 +19,7 @@ function heatMap(width, { rows, columns, values, rowLabel, columnLabel, digits =
     const share = high > low ? (value - low) / (high - low) : 0.5;
     const at = { x: left + x * cell.width, y: y * cell.height };
     const show = (event) => showTooltip([tipTitle(`${rowLabel ? `${rowLabel} = ` : ""}${rows[y]}, ${columnLabel.toLowerCase()} ${columns[x]}`), tipPair("value", fixed(value, digits + 1))], event.clientX, event.clientY);
-    root.append(svg("rect", { ...at, width: cell.width + 0.5, height: cell.height + 0.5, fill: heatColour(share), pointermove: show, pointerleave: hideTooltip }));
+    root.append(svg("rect", { ...at, width: cell.width, height: cell.height, "shape-rendering": "crispEdges", fill: heatColour(share), pointermove: show, pointerleave: hideTooltip }));
     if (written) root.append(svg("text", { x: at.x + cell.width / 2, y: at.y + cell.height / 2 + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:${share < 0.5 ? "#fff" : "#000"}` }, fixed(value, digits)));
   }));
   rows.forEach((row, y) => root.append(svg("text", { class: "name", x: left - 8, y: (y + 0.5) * cell.height + 4, "text-anchor": "end" }, row)));

@@ -1,7 +1,7 @@
 // series: [{ name, look, points: [{ x, y, low, high, note }] }]; x: { label, kind, log, names }; y: { label, digits }
 function lineChart(width, { series, x, y, height = 380 }) {
   const shown = series.filter((line) => line.points.length);
-  const box = { left: 52, right: 14, top: 12, bottom: 46 };
+  const box = { left: 44, right: 14, top: 30, bottom: 46 };
   if (width < 480) height = Math.min(height, 300);
   const inner = { width: width - box.left - box.right, height: height - box.top - box.bottom };
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", tabindex: 0, "aria-label": `${y.label} over ${x.label}: ${shown.map((line) => line.name).join(", ")}` });
@@ -11,16 +11,19 @@ function lineChart(width, { series, x, y, height = 380 }) {
   }
   const xs = shown.flatMap((line) => line.points.map((point) => point.x));
   const ys = shown.flatMap((line) => line.points.flatMap((point) => [point.low ?? point.y, point.high ?? point.y]));
-  const [lowX, highX] = [Math.min(...xs), Math.max(...xs)];
-  const yTicks = niceTicks(Math.min(...ys), Math.max(...ys), height / 60);
-  const pad = (Math.max(...ys) - Math.min(...ys)) * 0.04 || 0.5;
-  const [lowY, highY] = [Math.min(...ys) - pad, Math.max(...ys) + pad];
-  const log = Boolean(x.log) && lowX > 0 && highX > lowX;
+  const highX = Math.max(...xs);
+  const log = Boolean(x.log) && Math.min(...xs) > 0 && highX > Math.min(...xs);
+  const lowX = log || x.names ? Math.min(...xs) : Math.min(0, ...xs);
+  const [least, most] = y.range || [Math.min(...ys), Math.max(...ys)];
+  const yTicks = niceTicks(least, most, height / 60);
+  const pad = (most - least) * 0.04 || 0.5;
+  const [lowY, highY] = [least - pad, most + pad];
   const along = log ? (value) => Math.log(value / lowX) / Math.log(highX / lowX) : (value) => (highX > lowX ? (value - lowX) / (highX - lowX) : 0.5);
   const inset = x.names ? 18 : 0;
   const atX = (value) => box.left + inset + along(value) * (inner.width - 2 * inset);
   const atY = (value) => box.top + inner.height * (1 - (value - lowY) / (highY - lowY));
 
+  root.append(svg("text", { class: "name", x: 0, y: 14 }, y.label));
   for (const tick of yTicks.ticks) {
     root.append(svg("line", { class: "gridline", x1: box.left, x2: width - box.right, y1: atY(tick), y2: atY(tick) }),
       svg("text", { x: box.left - 8, y: atY(tick) + 4, "text-anchor": "end" }, fixed(tick, yTicks.digits)));

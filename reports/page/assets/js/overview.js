@@ -11,7 +11,7 @@ function overviewSection(content, showCells) {
 
 function resultTable(table, showCells) {
   const body = element("tbody");
-  const grid = element("table", { class: "results" }, element("caption", {}, table.caption), body);
+  const grid = element("table", { class: "results", "aria-describedby": "caption" }, body);
   const rows = table.sections.flatMap((rows, group) => rows.map((row, place) => {
     const name = row.line === null ? row.label : element("button", { type: "button", class: "linkish", title: "Show its cells", click: () => showCells(row.line) }, row.label);
     const node = element("tr", { class: group > 0 && place === 0 ? "rule" : null },
@@ -19,11 +19,11 @@ function resultTable(table, showCells) {
       ...row.cells.map((cell, column) => resultCell(cell, row.label, table.columns[column])));
     return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? null)] };
   }));
-  body.append(...rows.map((row) => row.node));
-  sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: text === "STD" }))], rows);
+  sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: text === "STD" }))], rows,
+    (ordered) => body.append(...ordered.map((row) => row.node)));
   moveWithArrows(grid);
   const notes = table.footnotes.map(([sign, text]) => element("li", {}, sign ? element("sup", {}, sign) : null, sign ? " " : "", text));
-  return element("div", {}, element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
+  return element("div", {}, element("p", { class: "caption", id: "caption" }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
 }
 
 function resultCell(cell, label, column) {

@@ -1,12 +1,13 @@
-// rows: [{ node, values }]. A click sorts, the next one turns it round, the third restores the plan's order.
+// rows: [{ values }], which `show` puts into the table in the order it is given. A click sorts, the next one turns it round, the third restores the plan's order.
 // Rows without a value stay at the end whichever way.
-function sortable(table, headings, rows) {
-  const body = table.tBodies[0];
+const collator = new Intl.Collator("en");
+function sortable(table, headings, rows, show) {
   const buttons = headings.map(({ text, label, words }, column) => {
     const button = element("button", { type: "button", title: label, click: () => turn(column) }, text);
     return element("th", { scope: "col", class: words ? "text" : null, "aria-sort": "none" }, button);
   });
   table.createTHead().append(element("tr", {}, ...buttons));
+  show(rows);
   let state = { column: -1, direction: 0 };
   function turn(column) {
     const first = headings[column].words || headings[column].lowerIsBetter ? 1 : -1;
@@ -19,11 +20,8 @@ function sortable(table, headings, rows) {
     const ordered = !direction ? rows : [...rows].sort((one, other) => {
       const [a, b] = [one.values[column], other.values[column]];
       if (empty(a) || empty(b)) return empty(a) - empty(b);
-      return direction * (typeof a === "string" ? a.localeCompare(b) : a - b);
+      return direction * (typeof a === "string" ? collator.compare(a, b) : a - b);
     });
-    body.append(...ordered.map((row) => row.node));
-    for (const row of rows) {
-      [...row.node.cells].forEach((cell, place) => { if (cell.tagName === "TD") cell.toggleAttribute("data-sorted-by", direction !== 0 && place === column); });
-    }
+    show(ordered);
   }
 }
