@@ -44,7 +44,7 @@ function bubbleChart(width, { classes, clients }) {
   const bottom = clients.length * step.y;
   const height = bottom + below + 20;
   const most = Math.max(1, ...clients.flatMap(([, , counts]) => counts));
-  const radius = Math.min(step.x, step.y) * 0.52;
+  const radius = Math.min(step.x, step.y) * 0.45;
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": `Samples of ${clients.length} clients in ${classes.length} classes, at most ${most}` });
   const every = Math.ceil(14 / step.x);
   clients.forEach(([name, domain, counts], row) => {

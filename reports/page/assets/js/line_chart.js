@@ -32,7 +32,7 @@ function lineChart(width, { series, x, y, height = 380 }) {
   const nice = niceTicks(lowX / unit.size, highX / unit.size, Math.max(2, inner.width / 90));
   const ticks = x.names ? x.names.map((name, place) => [place, name])
     : log ? logTicks(lowX / unit.size, highX / unit.size).map((tick) => [tick * unit.size, String(Number(tick.toPrecision(3)))])
-      : nice.ticks.filter((tick) => x.kind !== "round" || Number.isInteger(tick)).map((tick) => [tick * unit.size, tick.toFixed(nice.digits)]);
+      : nice.ticks.filter((tick) => x.kind !== "round" || Number.isInteger(tick)).map((tick) => [tick * unit.size, tick.toFixed(x.kind === "round" ? 0 : nice.digits)]);
   const bottom = height - box.bottom;
   root.append(svg("line", { class: "axis", x1: box.left, x2: width - box.right, y1: bottom, y2: bottom }));
   for (const [value, text] of ticks) {
@@ -46,7 +46,7 @@ function lineChart(width, { series, x, y, height = 380 }) {
     if (banded.length > 1 && !x.names) {
       const up = banded.map((point) => `${atX(point.x).toFixed(1)},${atY(point.high).toFixed(1)}`);
       const down = banded.map((point) => `${atX(point.x).toFixed(1)},${atY(point.low).toFixed(1)}`).reverse();
-      root.append(svg("path", { class: "band", fill: line.look.colour, d: `M${up.join("L")}L${down.join("L")}z` }));
+      root.append(svg("path", { class: "band", fill: line.look.colour, "fill-opacity": shown.length > 6 ? 0.08 : 0.15, d: `M${up.join("L")}L${down.join("L")}z` }));
     }
   }
   for (const line of shown) {

@@ -23,7 +23,7 @@ function resultTable(table, showCells) {
     (ordered) => body.append(...ordered.map((row) => row.node)));
   moveWithArrows(grid);
   const notes = table.footnotes.map(([sign, text]) => element("li", {}, sign ? element("sup", {}, sign) : null, sign ? " " : "", text));
-  return element("div", {}, element("p", { class: "caption", id: "caption" }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
+  return element("div", { class: "result" }, element("p", { class: "caption", id: "caption" }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
 }
 
 function resultCell(cell, label, column) {
