@@ -217,8 +217,9 @@ def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path |
     """Tables, figures and the page of a run directory."""
     target = out or directory
     files = write_tables(directory, [name for name in formats if name != PAGE], target / "tables")
-    files += write_figures(load_run(directory), target / "figures", find_beside(directory))
-    return [*files, write_page(directory, target)] if PAGE in formats else files
+    run, beside = load_run(directory), find_beside(directory)
+    files += write_figures(run, target / "figures", beside)
+    return [*files, write_page(run, target, beside)] if PAGE in formats else files
 
 
 def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:

@@ -37,7 +37,9 @@ class Beside:
 
 
 def find_beside(run_directory: Path) -> Beside:
-    """Look into a run directory and the folders of its planned cells."""
+    """Look into a run directory and the folders of its planned cells; what is no run has nothing."""
+    if not (run_directory / "plan.json").is_file():
+        return Beside()
     plan = json.loads((run_directory / "plan.json").read_bytes())
     files = {entry["cell"]: run_directory / entry["dir"] / "projection.npz" for entry in plan["cells"]}
     return Beside(

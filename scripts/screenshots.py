@@ -8,7 +8,9 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
+from reports.beside import find_beside
 from reports.page import write_page
+from reports.records import load_run
 
 
 def show_bytes(page: Page) -> None:
@@ -31,7 +33,7 @@ VIEWS: tuple[tuple[str, ViewportSize, Literal["light", "dark"], Callable[[Page],
 
 def main(run: Path, out: Path) -> None:
     """Three views, each in a page of its own."""
-    file = write_page(run).absolute()
+    file = write_page(load_run(run), run, find_beside(run)).absolute()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, size, scheme, prepare in VIEWS:

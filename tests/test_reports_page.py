@@ -16,11 +16,12 @@ from rounds_builder import rounds, write_partition, write_rounds
 
 from bench.config import load_suite, parse_assignment
 from bench.planning import plan_cells
-from reports.beside import Beside
+from bench.running import make_plan
+from reports.beside import Beside, find_beside
 from reports.page import write_page
 from reports.page.command import rerun_commands
 from reports.page.content import page_content
-from reports.records import CellRecord, Run, Suite, load_run
+from reports.records import load_run
 from reports.table import Cell, Row, Table
 from reports.tables import tables_of
 
@@ -56,7 +57,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def file(run: Path) -> Path:
-    return write_page(run)
+    return page_of(run)
+
+
+def page_of(run: Path, folder: Path | None = None) -> Path:
+    return write_page(load_run(run), folder or run, find_beside(run))
 
 
 def labels(page: Any) -> list[str]:
@@ -73,7 +78,7 @@ def heading(page: Any, text: str, where: str = "overview") -> Any:
 
 
 def test_the_same_records_give_the_same_bytes(run: Path, file: Path, tmp_path: Path) -> None:
-    assert write_page(run, tmp_path).read_bytes() == file.read_bytes()
+    assert page_of(run, tmp_path).read_bytes() == file.read_bytes()
 
 
 def test_the_table_shows_what_the_tables_say(browser: Any, run: Path, file: Path) -> None:
@@ -108,7 +113,7 @@ def test_a_click_sorts_and_the_third_restores_the_order(browser: Any, file: Path
 
 def test_values_that_are_missing_stay_last_whichever_way(browser: Any, tmp_path: Path) -> None:
     cells = [Planned("fedavg", 0), Planned("fedprox", 0, (0.5, 0.5)), Planned("fedlsa", 0, (0.7, 0.7))]
-    with opened(browser, write_page(write_run(tmp_path, cells))) as page:
+    with opened(browser, page_of(write_run(tmp_path, cells))) as page:
         button = heading(page, "AVG").get_by_role("button")
         button.click()
         assert labels(page) == ["FedLSA", "FedProx", "FedAvg"]
@@ -135,14 +140,18 @@ class TestedCell(Cell):
     __test__ = False
     interval: tuple[float, float] | None = None
     p: float | None = None
+    p_best: float | None = None
 
 
 def test_intervals_and_p_values_reach_the_page(run: Path) -> None:
-    cell = TestedCell("80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234)
+    cell = TestedCell(
+        "80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0
+    )
     row = Row("fedlsa", "FedLSA", (cell,))
     table = Table("quickstart", "", "A caption.", ("AVG",), ((row,),), ())
     content = page_content(load_run(run), [table], Beside())["tables"][0]["sections"][0][0]["cells"][0]
-    assert (content["n"], content["interval"], content["p"]) == (3, [79.1235, 81], 0.0123)
+    assert (content["n"], content["interval"]) == (3, [79.1235, 81])
+    assert (content["p"], content["p_best"]) == (0.0123, 1)
 
 
 def test_methods_are_chosen_by_their_buttons(browser: Any, file: Path) -> None:
@@ -283,15 +292,14 @@ def planned_by(command: str) -> set[str]:
     ],
     ids=["as it is", "changed"],
 )
-def test_the_command_runs_the_cell_again(settings: dict[str, Any]) -> None:
+def test_the_command_runs_the_cell_again(tmp_path: Path, settings: dict[str, Any]) -> None:
     suite = load_suite("quickstart").with_methods(["fedavg", "fedlsa"])
-    planned = plan_cells(suite.changed(settings) if settings else suite)
-    records = [
-        CellRecord(c.cell, c.method, c.label, c.variant, c.seed, None, [], None, None) for c in planned
-    ]
-    run = Run(Suite("quickstart", 1, ""), "domains", ("mnist",), None, settings, tuple(records))
-    assert len(records) == 6
-    for record, command in zip(records, rerun_commands(run), strict=True):
+    plan = make_plan(suite.changed(settings) if settings else suite, tmp_path, settings)
+    plan.directory.mkdir()
+    plan.write()
+    run = load_run(plan.directory)
+    assert len(run.cells) == 6
+    for record, command in zip(run.cells, rerun_commands(run), strict=True):
         assert record.cell in planned_by(command)
 
 
@@ -354,7 +362,7 @@ def test_partition_and_sensitivity_have_their_sections(browser: Any, file: Path,
         Planned("fedlsa", 0, (lam, lam), variant=f"λ={lam}", hyperparameters={"lam": lam})
         for lam in (0.1, 0.5, 0.7)
     ]
-    with opened(browser, write_page(write_run(tmp_path, cells, kind="variants"))) as page:
+    with opened(browser, page_of(write_run(tmp_path, cells, kind="variants"))) as page:
         assert page.locator("#sensitivity path.line").count() == 1
         assert re.search(r"0\.1\s+0\.5\s+0\.7\s+λ", page.locator("#sensitivity").inner_text())
         assert page.locator("#partition").count() == 0
@@ -364,7 +372,7 @@ def test_printed_numbers_stand_beside_ours(browser: Any, tmp_path: Path) -> None
     domains = ("caltech", "amazon", "webcam", "dslr")
     cells = [Planned("fedavg", seed, (0.6, 0.6, 0.6, 0.6)) for seed in range(2)]
     run = write_run(tmp_path, cells, domains=domains, suite="office_caltech")
-    with opened(browser, write_page(run)) as page:
+    with opened(browser, page_of(run)) as page:
         papers = page.locator("#papers")
         assert "+6.80" in papers.inner_text()  # 60.00 against the 53.20 of the paper
         papers.get_by_role("combobox", name="Column").select_option("amazon")
@@ -386,7 +394,7 @@ def test_gaps_are_said_and_numbers_that_are_none_are_not_shown(browser: Any, tmp
     write_rounds(run, cells[0], lines[:9], end='\n{"round": 10, "te')
     lines[4]["test"]["fonts"] = nan
     write_rounds(run, cells[1], lines)
-    with opened(browser, write_page(run)) as page:
+    with opened(browser, page_of(run)) as page:
         assert page.locator(".notice li").all_inner_texts() == [
             "Failed: FedProx seed 0: out of <b>memory</b>",
             "Not finished, left out of the tables: FedLSA seed 0.",
@@ -410,7 +418,7 @@ def test_gaps_are_said_and_numbers_that_are_none_are_not_shown(browser: Any, tmp
 
 
 def test_a_plan_alone_makes_a_page(browser: Any, tmp_path: Path) -> None:
-    with opened(browser, write_page(write_run(tmp_path, [Planned("fedavg", 0)]))) as page:
+    with opened(browser, page_of(write_run(tmp_path, [Planned("fedavg", 0)]))) as page:
         assert "Planned, without any record yet: FedAvg seed 0." in page.locator(".notice").inner_text()
 
 
@@ -424,7 +432,7 @@ def test_text_of_the_records_is_never_taken_for_markup(browser: Any, tmp_path: P
         (run / cell.dir).rename(run / f"cells/{cell.method}") if cell.method == "fedprox" else None
         entry["dir"] = f"cells/{cell.method}" if cell.method == "fedprox" else entry["dir"]
     (run / "plan.json").write_text(json.dumps(plan))
-    with opened(browser, write_page(run)) as page:
+    with opened(browser, page_of(run)) as page:
         assert page.locator("img").count() == 0
         assert page.locator("h1").inner_text() == evil and labels(page)[0] == evil
 
@@ -463,7 +471,7 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_thousand_cells_are_built_opened_and_sorted_without_delay(browser: Any, thousand: Path) -> None:
     started = time.process_time()  # what it costs, whatever else the machine is doing
-    file = write_page(thousand)
+    file = page_of(thousand)
     built = time.process_time() - started
     size = file.stat().st_size
     started = time.perf_counter()

@@ -18,7 +18,10 @@ def rerun_commands(run: Run) -> list[str]:
     name = run.suite.name
     suite = name if name in suite_names() else f"{name}.yaml"
     methods = {cell.method for cell in run.cells}
-    return [_command(suite, cell, run.settings, methods - {cell.method}) for cell in run.cells]
+    return [
+        _command(suite, cell, getattr(cell, "settings", run.settings), methods - {cell.method})
+        for cell in run.cells
+    ]
 
 
 def _command(suite: str, cell: CellRecord, settings: Mapping[str, Any], others: set[str]) -> str:

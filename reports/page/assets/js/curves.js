@@ -15,9 +15,11 @@ function curvesSection(content, looks) {
   const again = drawn(box, (width) => {
     const series = [...state.lines].sort((a, b) => a - b).map((line) => ({ name: content.lines[line].label, look: looks[line], ...seriesOf(content, line, state) }));
     const open = series.filter((one) => one.unfinished && one.points.length).map((one) => one.name);
+    const silent = state.axis === "bytes" ? series.filter((one) => one.sendsNothing).map((one) => one.name) : [];
     const text = metric.selectedOptions[0].textContent;
     note.textContent = `${text}. Mean over the finished seeds at the rounds that all of them have; band: ± sample standard deviation.`
-      + (open.length ? ` No seed has finished yet, so these show what there is: ${open.join(", ")}.` : "");
+      + (open.length ? ` No seed has finished yet, so these show what there is: ${open.join(", ")}.` : "")
+      + (silent.length ? ` Nothing is sent by ${silent.join(", ")}.` : "");
     return lineChart(width, { series, x: { label: AXIS_LABELS[state.axis], kind: state.axis, log: state.axis === "bytes" && isWide(series) }, y: { label: text, digits: isAccuracy(state.metric) ? 2 : undefined } });
   });
   const chips = chipsFor(content.lines, looks, state.lines, again);
@@ -92,7 +94,7 @@ function seriesOf(content, line, { variant, metric, axis }) {
     return { x: mean(seeds.map((known) => known.get(round).x)), y, low: std === null ? null : y - std, high: std === null ? null : y + std, note: std === null ? "" : ` ± ${isAccuracy(metric) ? fixed(std) : significant(std)}` };
   });
   const sendsNothing = axis === "bytes" && points.length && points.at(-1).x === 0;
-  return { points: sendsNothing ? [] : points, unfinished: !finished.length };
+  return { points: sendsNothing ? [] : points, sendsNothing, unfinished: !finished.length };
 }
 
 // Methods whose traffic differs twentyfold share an axis only on a log scale.

@@ -2,7 +2,7 @@ const MINUS = "−";
 const signed = (text) => text.replace("-", MINUS);
 const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : signed(value.toFixed(digits)));
 const significant = (value) => (value === null ? "–" : signed(String(Number(value.toPrecision(4)))));
-const pValue = (p) => (p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`);
+const pValue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
 
 // A unit that suits the largest of several values, so that an axis has one.
 function unitFor(kind, largest) {

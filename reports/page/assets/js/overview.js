@@ -1,40 +1,50 @@
 function overviewSection(content, showCells) {
-  const holder = element("div");
-  const show = (place) => holder.replaceChildren(resultTable(content.tables[place], showCells));
-  const tools = content.tables.length > 1
-    ? element("div", { class: "tools" }, choice("Setting", content.tables.map((table, place) => [place, table.variant || "all"]), 0, (place) => show(Number(place)))) : null;
-  show(0);
+  const statistics = content.tables.filter((table) => table.name === "statistics");
+  const results = content.tables.filter((table) => table.name !== "statistics");
   const missing = content.problems.length
     ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Not everything is here."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
-  return section("overview", "Results", null, missing, tools, holder);
+  return section("overview", "Results", null, missing, oneOf(results, showCells),
+    ...(statistics.length ? [element("h3", {}, "Statistics"), oneOf(statistics, showCells)] : []));
+}
+
+// A table, and where there are several a choice between them.
+function oneOf(tables, showCells) {
+  const holder = element("div");
+  const show = (place) => holder.replaceChildren(resultTable(tables[place], showCells));
+  show(0);
+  if (tables.length === 1) return holder;
+  const options = tables.map((table, place) => [place, table.variant || `Table ${place + 1}`]);
+  return element("div", {}, element("div", { class: "tools" }, choice("Setting", options, 0, (place) => show(Number(place)))), holder);
 }
 
 function resultTable(table, showCells) {
   const body = element("tbody");
-  const grid = element("table", { class: "results", "aria-describedby": "caption" }, body);
+  const caption = `caption-${table.name}`;
+  const grid = element("table", { class: "results", "aria-describedby": caption }, body);
   const rows = table.sections.flatMap((rows, group) => rows.map((row, place) => {
     const name = row.line === null ? row.label : element("button", { type: "button", class: "linkish", title: "Show its cells", click: () => showCells(row.line) }, row.label);
     const node = element("tr", { class: group > 0 && place === 0 ? "rule" : null },
       element("th", { scope: "row", class: row.bound ? "bound" : null }, name, ...row.signs.map((sign) => element("sup", {}, sign))),
-      ...row.cells.map((cell, column) => resultCell(cell, row.label, table.columns[column])));
+      ...row.cells.map((cell, column) => resultCell(cell, row.label, table, column)));
     return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? null)] };
   }));
   sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: text === "STD" }))], rows,
     (ordered) => body.append(...ordered.map((row) => row.node)));
   moveWithArrows(grid);
   const notes = table.footnotes.map(([sign, text]) => element("li", {}, sign ? element("sup", {}, sign) : null, sign ? " " : "", text));
-  return element("div", { class: "result" }, element("p", { class: "caption", id: "caption" }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
+  return element("div", { class: "result" }, element("p", { class: "caption", id: caption }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
 }
 
-function resultCell(cell, label, column) {
+function resultCell(cell, label, table, column) {
   const [value, spread] = cell.text === undefined ? ["", undefined] : cell.text.split(" ± ");
   const details = [
     ["seeds", cell.n], ["mean", cell.n && cell.mean !== undefined ? fixed(cell.mean, 3) : undefined],
     ["std over seeds", cell.std === undefined ? undefined : fixed(cell.std, 3)],
     ["95 % interval", cell.interval && `${fixed(cell.interval[0])} to ${fixed(cell.interval[1])}`],
-    ["corrected p", cell.p === undefined ? undefined : pValue(cell.p).replace("p = ", "")],
+    [`p against ${table.reference || "the reference"}`, cell.p === undefined ? undefined : pValue(cell.p)],
+    ["p against the best", cell.p_best === undefined ? undefined : pValue(cell.p_best)],
   ].filter(([, text]) => text !== undefined);
-  const show = (x, y) => showTooltip([tipTitle(`${label}, ${column}`), ...details.map(([name, text]) => tipPair(name, String(text)))], x, y);
+  const show = (x, y) => showTooltip([tipTitle(`${label}, ${table.columns[column]}`), ...details.map(([name, text]) => tipPair(name, String(text)))], x, y);
   const events = details.length ? {
     tabindex: -1,
     pointermove: (event) => show(event.clientX, event.clientY), pointerleave: hideTooltip, blur: hideTooltip,
