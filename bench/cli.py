@@ -93,11 +93,26 @@ def report(
     ] = "md,latex,csv,html",
     out: Annotated[Path | None, typer.Option(help="Folder for the files; default: the run's own.")] = None,
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    mix: Annotated[
+        bool, typer.Option("--mix", help="Put runs into one table although they are not comparable.")
+    ] = False,
 ) -> None:
-    """Make the tables, figures and page of finished runs again from their records."""
+    """Make tables, figures and page of runs again from their records; runs of one suite become one."""
     from bench.commands.report import report_runs
 
-    report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root)
+    report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root, mix)
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="A run folder, or the name of a suite below --runs.")],
+    second: Annotated[str, typer.Argument(help="Another one.")],
+    root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """Show what changed between two runs, cell by cell."""
+    from bench.commands.compare import compare_two
+
+    compare_two(first, second, root)
 
 
 @app.command(name="list")
@@ -176,9 +191,9 @@ def speed(
     repeats: Annotated[int, typer.Option(min=1, help="How often each side is measured, in turn.")] = 7,
 ) -> None:
     """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""
-    from bench.commands.speed import compare
+    from bench.commands.speed import compare as compare_executors
 
-    compare(work, repeats)
+    compare_executors(work, repeats)
 
 
 def main() -> None:

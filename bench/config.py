@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from bench.errors import UserError, nearest
 from bench.validation import validated
@@ -52,8 +52,25 @@ class Variant(Section):
 
 
 class TableLayout(Section):
-    kind: Literal["domains", "variants"] = "domains"
-    """Methods × domains for each variant, or methods × variants."""
+    kind: Literal["domains", "variants", "ablation", "wrapped"] = "domains"
+    """Methods × domains for each variant, methods × variants, the same with ticks for the parts that a row
+    has, or methods with and without a wrapper side by side."""
+    switches: dict[str, str] | None = None
+    """Of an ablation: hyperparameter → heading of its column of ticks."""
+    wrapper: str | None = None
+    """The method that wraps others: `ggeur` pairs `fedprox` with `ggeur+fedprox`."""
+
+    @model_validator(mode="after")
+    def _has_the_settings_of_its_kind(self) -> TableLayout:
+        for kind, key, value in (
+            ("ablation", "switches", self.switches),
+            ("wrapped", "wrapper", self.wrapper),
+        ):
+            if self.kind == kind and not value:
+                raise ValueError(f"the table kind '{kind}' needs the key '{key}'; give it a value")
+            if self.kind != kind and value is not None:
+                raise ValueError(f"the key '{key}' belongs to the table kind '{kind}', not '{self.kind}'")
+        return self
 
 
 class Suite(Section):

@@ -26,15 +26,16 @@ from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, make_view
 from bench.tracking import Tracker, TrackingError
 from reports.beside import find_beside
-from reports.figures import write_figures
+from reports.figures import write_figures, write_ranking
 from reports.page import write_page
-from reports.records import load_run
-from reports.write import write_tables
+from reports.ranking import rank_runs
+from reports.records import Run, load_run
+from reports.tables import tables_of
+from reports.write import PAGE, write_tables
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.tuning import Resources
 
-PAGE = "html"
 FORMATS = ("md", "latex", "csv", PAGE)
 
 
@@ -60,7 +61,7 @@ class Plan:
                     "version": self.suite.version,
                     "title": self.suite.title,
                 },
-                "table": self.suite.table.model_dump(),
+                "table": self.suite.table.model_dump(exclude_none=True),
                 "domains": self._domains(),
                 "set": self.settings,
                 "cells": [
@@ -215,10 +216,15 @@ class _Watcher:
 
 def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
     """Tables, figures and the page of a run directory."""
-    target = out or directory
-    files = write_tables(directory, [name for name in formats if name != PAGE], target / "tables")
-    run, beside = load_run(directory), find_beside(directory)
+    return write_reports_of(load_run(directory), formats, out or directory)
+
+
+def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Path]:
+    """Tables, figures and the page of a run, or of several that have been merged into one."""
+    beside = find_beside(Path(run.source))
+    files = write_tables(tables_of(run), run.suite.name, formats, target / "tables")
     files += write_figures(run, target / "figures", beside)
+    files += write_ranking(rank_runs([run]), target / "figures")
     return [*files, write_page(run, target, beside)] if PAGE in formats else files
 
 

@@ -151,6 +151,10 @@ def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None
         ({"training": TINY["training"] | {"participation": 0}}, "training.participation = 0"),
         ({"training": TINY["training"] | {"validation": 1}}, "training.validation = 1"),
         ({"table": {"kind": "domain"}}, "table.kind = 'domain'"),
+        ({"table": {"kind": "ablation"}}, "the table kind 'ablation' needs the key 'switches'"),
+        ({"table": {"kind": "wrapped"}}, "the table kind 'wrapped' needs the key 'wrapper'"),
+        ({"table": {"wrapper": "ggeur"}}, "'wrapper' belongs to the table kind 'wrapped', not 'domains'"),
+        ({"table": {"kind": "ablation", "switch": {}}}, "did you mean 'switches'"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_file_and_key(

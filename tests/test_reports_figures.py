@@ -13,13 +13,13 @@ from reports_builder import Planned, write_run
 from rounds_builder import rounds, write_partition, write_rounds
 
 from bench.errors import UserError
-from reports.beside import Beside, find_beside
-from reports.figures import write_figures
+from reports.beside import find_beside
+from reports.figures import write_figures, write_ranking
 from reports.figures.critical_difference import pictures as ranking_pictures
 from reports.figures.picture import Source
 from reports.figures.registry import supported
 from reports.figures.style import COLOURS, house_style, look
-from reports.records import Run, load_run
+from reports.records import load_run
 from reports.sensitivity import grids, sweeps
 
 
@@ -258,7 +258,9 @@ def test_the_critical_difference_diagram_joins_what_cannot_be_told_apart(tmp_pat
     assert texts[-3:] == ["FedLSA  1.20", "MOON  2.00", "2.80  FedAvg"]
 
 
-def test_a_ranking_adds_its_diagram(tmp_path: Path) -> None:
-    run: Run = load_run(write_run(tmp_path, [flat("fedavg", 0, 0.5)]))
-    files = write_figures(run, tmp_path / "figures", Beside(), Ranks())
-    assert [file.stem for file in files] == ["convergence"] * 2 + ["critical_difference"] * 2
+def test_only_a_ranking_has_a_diagram(tmp_path: Path) -> None:
+    assert [file.name for file in write_ranking(Ranks(), tmp_path)] == [
+        "critical_difference.png",
+        "critical_difference.pdf",
+    ]
+    assert write_ranking(None, tmp_path) == []

@@ -5,7 +5,6 @@ import re
 import shlex
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +81,12 @@ def test_the_same_records_give_the_same_bytes(run: Path, file: Path, tmp_path: P
 
 
 def test_the_table_shows_what_the_tables_say(browser: Any, run: Path, file: Path) -> None:
-    (table,) = tables_of(load_run(run))
+    table, statistics = tables_of(load_run(run))
     with opened(browser, file) as page:
+        texts = page.locator("#statistics tbody td").all_inner_texts()
+        assert texts[: len(statistics.columns)] == [
+            cell.text + ", ".join(cell.signs) for cell in next(statistics.rows).cells
+        ]
         shown = page.locator("#overview tbody tr").all()
         for row, expected in zip(shown, table.rows, strict=True):
             texts = [text.replace("\n", "") for text in row.locator("td").all_inner_texts()]
@@ -125,8 +128,10 @@ def test_a_value_tells_its_seeds_and_spread_to_mouse_and_keyboard(browser: Any, 
     with opened(browser, file) as page:
         page.locator("#overview tbody tr", has_text="FedLSA").locator("td").first.hover()
         assert re.sub(r"\s+", " ", page.locator("#tooltip").inner_text()) == (
-            "FedLSA, mnist seeds 3 mean 81.000 std over seeds 1.000"
+            "FedLSA, mnist seeds 3 mean 81.000 std over seeds 1.000 95 % interval 80.00 to 82.00"
         )
+        page.locator("#overview tbody tr", has_text="FedLSA").locator("td").nth(2).hover()
+        assert "p against FedAvg < 0.001" in re.sub(r"\s+", " ", page.locator("#tooltip").inner_text())
         page.locator("#overview td[tabindex='0']").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
@@ -135,18 +140,8 @@ def test_a_value_tells_its_seeds_and_spread_to_mouse_and_keyboard(browser: Any, 
         assert page.locator("#tooltip").is_hidden()
 
 
-@dataclass(frozen=True)
-class TestedCell(Cell):
-    __test__ = False
-    interval: tuple[float, float] | None = None
-    p: float | None = None
-    p_best: float | None = None
-
-
 def test_intervals_and_p_values_reach_the_page(run: Path) -> None:
-    cell = TestedCell(
-        "80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0
-    )
+    cell = Cell("80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0)
     row = Row("fedlsa", "FedLSA", (cell,))
     table = Table("quickstart", "", "A caption.", ("AVG",), ((row,),), ())
     content = page_content(load_run(run), [table], Beside())["tables"][0]["sections"][0][0]["cells"][0]

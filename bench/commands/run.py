@@ -143,7 +143,7 @@ def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: floa
     print_tables(plan.directory, console)
     failed = failures(plan)
     try:
-        tracker.log_suite(plan.directory, files)
+        tracker.log_suite(plan.directory)
     except TrackingError as error:
         console.say(f"warning: the tables are not in MLflow: {error}")
     for directory, reason in failed.items():

@@ -1,7 +1,6 @@
 """The commands that compute cells again."""
 
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -18,16 +17,13 @@ def rerun_commands(run: Run) -> list[str]:
     name = run.suite.name
     suite = name if name in suite_names() else f"{name}.yaml"
     methods = {cell.method for cell in run.cells}
-    return [
-        _command(suite, cell, getattr(cell, "settings", run.settings), methods - {cell.method})
-        for cell in run.cells
-    ]
+    return [_command(suite, cell, methods - {cell.method}) for cell in run.cells]
 
 
-def _command(suite: str, cell: CellRecord, settings: Mapping[str, Any], others: set[str]) -> str:
+def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
     """Runs the cell's method up to its seed with what was changed of the suite; the cell is among them."""
     words = ["bench", "run", "--suite", suite, "--methods", cell.method, "--seeds", str(cell.seed + 1)]
-    for key, value in settings.items():
+    for key, value in cell.settings.items():
         if key.partition(".")[0] not in others:
             words += ["--set", f"{key}={_as_yaml(value)}"]
     return shlex.join([*words, "--out", OUT])

@@ -66,8 +66,8 @@ def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str,
 def _table(table: Table, lines: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     return {
         "variant": table.variant,
-        "name": getattr(table, "name", "accuracy"),
-        "reference": getattr(table, "reference", ""),
+        "name": table.name,
+        "reference": table.reference,
         "caption": table.caption,
         "columns": list(table.columns),
         "footnotes": [[note.sign, note.text] for note in table.footnotes],
@@ -95,9 +95,9 @@ def _table_cell(cell: Cell) -> dict[str, Any]:
         "n": cell.n,
         "mark": cell.mark,
         "signs": list(cell.signs),
-        "interval": [short(bound, 6) for bound in getattr(cell, "interval", None) or ()],
-        "p": short(getattr(cell, "p", None), 3),
-        "p_best": short(getattr(cell, "p_best", None), 3),
+        "interval": [short(bound, 6) for bound in cell.interval or ()],
+        "p": short(cell.p, 3),
+        "p_best": short(cell.p_best, 3),
     }
     return {key: value for key, value in content.items() if value not in (None, "", [], 0)}
 

@@ -1,10 +1,13 @@
 function overviewSection(content, showCells) {
-  const statistics = content.tables.filter((table) => table.name === "statistics");
   const results = content.tables.filter((table) => table.name !== "statistics");
   const missing = content.problems.length
     ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Not everything is here."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
-  return section("overview", "Results", null, missing, oneOf(results, showCells),
-    ...(statistics.length ? [element("h3", {}, "Statistics"), oneOf(statistics, showCells)] : []));
+  return section("overview", "Results", null, missing, oneOf(results, showCells));
+}
+
+function statisticsSection(content, showCells) {
+  const tables = content.tables.filter((table) => table.name === "statistics");
+  return tables.length ? section("statistics", "Statistics", null, oneOf(tables, showCells)) : null;
 }
 
 // A table, and where there are several a choice between them.
@@ -17,6 +20,8 @@ function oneOf(tables, showCells) {
   return element("div", {}, element("div", { class: "tools" }, choice("Setting", options, 0, (place) => show(Number(place)))), holder);
 }
 
+const LOWER_IS_BETTER = /^(STD|p vs|Rounds|MB|Time)/;
+
 function resultTable(table, showCells) {
   const body = element("tbody");
   const caption = `caption-${table.name}`;
@@ -26,9 +31,9 @@ function resultTable(table, showCells) {
     const node = element("tr", { class: group > 0 && place === 0 ? "rule" : null },
       element("th", { scope: "row", class: row.bound ? "bound" : null }, name, ...row.signs.map((sign) => element("sup", {}, sign))),
       ...row.cells.map((cell, column) => resultCell(cell, row.label, table, column)));
-    return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? null)] };
+    return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? cell.interval?.[0] ?? null)] };
   }));
-  sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: text === "STD" }))], rows,
+  sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: LOWER_IS_BETTER.test(text) }))], rows,
     (ordered) => body.append(...ordered.map((row) => row.node)));
   moveWithArrows(grid);
   const notes = table.footnotes.map(([sign, text]) => element("li", {}, sign ? element("sup", {}, sign) : null, sign ? " " : "", text));

@@ -1,4 +1,4 @@
-const TITLES = { overview: "Results", curves: "Curves", sensitivity: "Sensitivity", inside: "Inside", partition: "Partition", papers: "Papers", cells: "Cells" };
+const TITLES = { overview: "Results", statistics: "Statistics", curves: "Curves", sensitivity: "Sensitivity", inside: "Inside", partition: "Partition", papers: "Papers", cells: "Cells" };
 
 function describe(content) {
   document.getElementById("suite").textContent = `${content.suite.name}, version ${content.suite.version}`;
@@ -32,7 +32,7 @@ async function start() {
   const looks = looksOf(content.lines);
   describe(content);
   const cells = cellsSection(content);
-  const sections = [overviewSection(content, cells.show), curvesSection(content, looks), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
+  const sections = [overviewSection(content, cells.show), statisticsSection(content, cells.show), curvesSection(content, looks), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
   main.append(...sections);
   const links = sections.map(({ id }) => element("a", { href: `#${id}` }, TITLES[id]));
   document.getElementById("sections").append(...links);
