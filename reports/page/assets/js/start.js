@@ -32,7 +32,7 @@ async function start() {
   const looks = looksOf(content.lines);
   describe(content);
   const cells = cellsSection(content);
-  const sections = [overviewSection(content, cells.show), statisticsSection(content, cells.show), curvesSection(content, looks), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
+  const sections = [overviewSection(content, cells.show), curvesSection(content, looks), statisticsSection(content, cells.show), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
   main.append(...sections);
   const links = sections.map(({ id }) => element("a", { href: `#${id}` }, TITLES[id]));
   document.getElementById("sections").append(...links);
