@@ -93,15 +93,15 @@ def run(
 def report(
     runs: Annotated[list[str], typer.Argument(help="Run folders, or names of suites below --runs.")],
     formats: Annotated[
-        str, typer.Option("--format", help="md, latex, csv, separated by commas.")
-    ] = "md,latex,csv",
+        str, typer.Option("--format", help="md, latex, csv, html, separated by commas.")
+    ] = "md,latex,csv,html",
     out: Annotated[Path | None, typer.Option(help="Folder for the files; default: the run's own.")] = None,
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
     mix: Annotated[
         bool, typer.Option("--mix", help="Put runs into one table although they are not comparable.")
     ] = False,
 ) -> None:
-    """Make the tables and figures of runs again from their records; runs of one suite become one."""
+    """Make tables, figures and page of runs again from their records; runs of one suite become one."""
     from bench.commands.report import report_runs
 
     report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root, mix)

@@ -21,18 +21,22 @@ from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.executors import check_executor, choose
 from bench.errors import UserError
 from bench.files import write_json
+from bench.partition_record import write_partition
 from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, make_view
 from bench.tracking import Tracker, TrackingError
-from reports.figures import convergence_figure
+from reports.beside import find_beside
+from reports.figures import write_figures, write_ranking
+from reports.page import write_page
+from reports.ranking import rank_runs
 from reports.records import Run, load_run
 from reports.tables import tables_of
-from reports.write import write_tables
+from reports.write import PAGE, write_tables
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.tuning import Resources
 
-FORMATS = ("md", "latex", "csv")
+FORMATS = ("md", "latex", "csv", PAGE)
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ def run(
         for left_by_a_kill in plan.directory.glob(f"{SCRATCH}*"):
             shutil.rmtree(left_by_a_kill, ignore_errors=True)
         plan.write()
+        if plan.pending:
+            write_partition(plan.directory, plan.cells[0], conditions.data_root)
         recording.catch_up([cell for cell in plan.cells if is_done(plan.directory / cell.directory)])
         pending = plan.pending
         if resources and pending:
@@ -210,18 +216,17 @@ class _Watcher:
 
 
 def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
-    """Tables and figures of a run directory."""
+    """Tables, figures and the page of a run directory."""
     return write_reports_of(load_run(directory), formats, out or directory)
 
 
 def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Path]:
-    """Tables and figures of a run, or of several that have been merged into one."""
+    """Tables, figures and the page of a run, or of several that have been merged into one."""
+    beside = find_beside(Path(run.source))
     files = write_tables(tables_of(run), run.suite.name, formats, target / "tables")
-    if not any(cell.result for cell in run.cells):
-        return files
-    figures = target / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
-    return files + convergence_figure(run, figures / "convergence")
+    files += write_figures(run, target / "figures", beside)
+    files += write_ranking(rank_runs([run]), target / "figures")
+    return [*files, write_page(run, target, beside)] if PAGE in formats else files
 
 
 def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:

@@ -18,13 +18,15 @@ _FORMATS: dict[str, tuple[str, Callable[[Sequence[Table]], str]]] = {
     "latex": (".tex", lambda tables: "\n".join(map(to_latex, tables))),
     "csv": (".csv", _csv),
 }
+PAGE = "html"
+"""A format of reports that is more than their tables, and is not written here."""
 
 
 def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], folder: Path) -> list[Path]:
     """Write the tables, a file for each format with all of them in it."""
     check_formats(formats)
     written = []
-    for kind in formats:
+    for kind in (kind for kind in formats if kind != PAGE):
         suffix, render = _FORMATS[kind]
         path = folder / f"{name}{suffix}"
         with replacing(path) as temporary:
@@ -34,7 +36,8 @@ def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], fol
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Refuse a name that is not a table format."""
+    """Refuse a name that is not a format."""
+    known = (*_FORMATS, PAGE)
     for name in formats:
-        if name not in _FORMATS:
-            raise UserError(f"Unknown table format '{name}': {nearest(name, _FORMATS)}")
+        if name not in known:
+            raise UserError(f"Unknown table format '{name}': {nearest(name, known)}")

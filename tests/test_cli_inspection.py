@@ -131,7 +131,7 @@ def test_a_report_is_made_again_from_the_records(runs: Path, by: str) -> None:
     run = runs / "quickstart"
     arguments = ["report", "quickstart", "--runs", runs] if by == "name" else ["report", run]
     text = printed(*arguments)
-    expected = files_of(run, "md", "tex", "csv")
+    expected = [*files_of(run, "md", "tex", "csv"), run / "report.html"]
     assert all(file.stat().st_size for file in expected)
     assert [line.strip() for line in text.splitlines() if line.startswith("  ")] == list(map(str, expected))
     assert re.search(r"FedAvg +50\.00 +25\.00 +37\.50", text)
@@ -139,6 +139,7 @@ def test_a_report_is_made_again_from_the_records(runs: Path, by: str) -> None:
     first = [file.read_bytes() for file in expected[:3]]
     shutil.rmtree(run / "tables")
     shutil.rmtree(run / "figures")
+    (run / "report.html").unlink()
     assert printed(*arguments) == text
     assert [file.read_bytes() for file in expected[:3]] == first
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
 from bench.tracking import Tracker, TrackingError, recorded_store
+from reports.figures import write_ranking
 from reports.merge import merge_runs
 from reports.rank_table import NAME as RANKING
 from reports.rank_table import ranking_table
+from reports.ranking import rank_runs
 from reports.records import Run, load_run
 from reports.render.terminal import to_terminal
 from reports.table import Table
@@ -24,7 +26,7 @@ def report_runs(
     names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path, mix: bool = False
 ) -> None:
     if not formats:
-        raise UserError("--format is empty; give one or more of md, latex and csv, separated by commas")
+        raise UserError("--format is empty; give one or more of md, latex, csv and html, separated by commas")
     check_formats(formats)
     from bench.running import write_reports_of  # brings torch along, which `bench compare` has no need of
 
@@ -41,7 +43,9 @@ def report_runs(
         if home == target:
             _track(home, console)
     if len(runs) > 1 and (ranking := ranking_table(runs)):
-        files += write_tables([ranking], RANKING, formats, (out or root / MERGED) / "tables")
+        target = out or root / MERGED
+        files += write_tables([ranking], RANKING, formats, target / "tables")
+        files += write_ranking(rank_runs(runs), target / "figures")
         _print([ranking], console)
     for file in files:
         console.say(f"  {file}")
