@@ -22,6 +22,4 @@ class FedCLIP(FedAvg):
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.projector, FeatureAdapter):
-            raise ValueError(
-                "trains the adapter of a CLIP model alone: leave out its model, or name clip_adapter"
-            )
+            raise ValueError("trains CLIP's adapter alone: give it no model, or one named clip_adapter")

@@ -4,8 +4,8 @@ Zhu, Hong and Zhou, "Data-Free Knowledge Distillation for Heterogeneous Federate
 generator G(ε, y) makes latent vectors z, the inputs of the clients' heads (everything behind the encoder; on
 embeddings with a linear head z is the embedding itself). Server, every round: Adam on
     E_{ε,y} Σ_k w_{k,y} CE(head_k(G(ε, y)), y) + η · exp(−mean_{i,j} ‖ε_i − ε_j‖² · ‖z_i − z_j‖₁),
-with both norms divided by their widths, w_{k,y} the share of client k in the round's samples of class y, and y
-drawn from the round's label shares p̂. Client:
+with both norms divided by their widths, w_{k,y} the share of client k in the round's samples of class y, and
+y drawn from the round's label shares p̂. Client:
     CE + α · CE(head(G(ε, ŷ)), ŷ) + β · KL(softmax(head(G(ε', y))) ‖ p(x)),  ŷ ~ p̂, y the batch's labels,
 where the first argument of KL has no gradient. α and β shrink by 0.98 a round; in the first round, before
 the generator has learnt anything, there are no such terms.

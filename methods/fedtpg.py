@@ -2,9 +2,9 @@
 
 Qiu et al., "Federated Text-driven Prompt Generation for Vision-Language Models", ICLR 2024. Four learnable
 queries cross-attend (four heads) to the text embeddings of the classes' names and become the context words of
-every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled cosines
-of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. SGD with 3e-3
-and momentum 0.9 as printed.
+every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled
+cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. SGD with
+3e-3 and momentum 0.9 as printed; layer norms and two more layers around the attention, as in the public code.
 """
 
 from typing import Any, ClassVar
@@ -23,4 +23,6 @@ class FedTPG(FedAvg):
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.classifier, PromptedClassifier):
-            raise ValueError("trains a prompt generator alone: leave out its model, or name prompt_generator")
+            raise ValueError(
+                "trains a prompt generator alone: give it no model, or one named prompt_generator"
+            )

@@ -33,7 +33,7 @@ class PromptedTextTower(nn.Module):
         self.register_buffer("positions", clip.positional_embedding[:length].detach(), persistent=False)
         self.register_buffer("mask", clip.attn_mask[:length, :length], persistent=False)
         self.transformer, self.norm, self.projection = clip.transformer, clip.ln_final, clip.text_projection
-        # Without dropout both modes compute the same, but attention's shortcut for evaluation has no gradient.
+        # There is no dropout, so both modes compute the same; but attention evaluates without gradients.
         self.requires_grad_(False).train()
 
     @property

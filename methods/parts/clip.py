@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from methods.parts.losses import on_sphere
 
@@ -71,5 +72,6 @@ class PromptedClassifier(nn.Module):
         self.generator, self.text_tower, self.scale = generator, text_tower.requires_grad_(False), scale
 
     def forward(self, features: Tensor) -> Tensor:
-        text = self.text_tower(self.generator())
+        with sdpa_kernel(SDPBackend.MATH):  # the only one that can be stacked on a CPU
+            text = self.text_tower(self.generator())
         return self.scale * on_sphere(features) @ on_sphere(text).T

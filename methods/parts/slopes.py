@@ -11,7 +11,7 @@ def with_slopes(
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Losses of the samples x, and of the first kind also ⟨∇_x ℓ, direction⟩ sample by sample."""
     if stacked:
-        values, slopes = torch.func.jvp(losses, (x,), (direction.expand_as(x),))
+        values, slopes = torch.func.jvp(losses, (x,), (direction.expand_as(x),))[:2]
         return values, slopes[0]
     # Batch norm, which is never stacked, keeps its statistics in place: `jvp` does not allow that.
     x = x.detach().requires_grad_()
