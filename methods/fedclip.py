@@ -22,4 +22,4 @@ class FedCLIP(FedAvg):
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.projector, FeatureAdapter):
-            raise ValueError("trains CLIP's adapter alone: give it no model, or one named clip_adapter")
+            raise ValueError("trains CLIP's adapter alone: give it no model, or clip_adapter")

@@ -9,8 +9,9 @@ is the value itself. So with probability 0.5 a step trains on
 Server: with v the variance, channel by channel, of the clients' means of z, γ = D · s / Σ s for
 s = v / (1 + v).
 
-A client's mean is that of its samples under its final model (the paper: a running mean over its batches), γ is
-0 in the first round, and no gradient runs through the size of the noise. At probability 0 it is FedAvg exactly.
+A client's mean is that of its samples under its final model (the paper: a running mean over its batches), γ
+is 0 in the first round, and no gradient runs through the size of the noise. At probability 0 it is FedAvg
+exactly.
 """
 
 from collections.abc import Sequence

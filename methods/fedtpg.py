@@ -23,6 +23,4 @@ class FedTPG(FedAvg):
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.classifier, PromptedClassifier):
-            raise ValueError(
-                "trains a prompt generator alone: give it no model, or one named prompt_generator"
-            )
+            raise ValueError("trains a prompt generator alone: give it no model, or prompt_generator")

@@ -60,7 +60,7 @@ class Adapter(ModelSpec):
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         width = shape[0]
-        classifier = CosineClassifier(torch.randn(classes, width), scale=10.0)
+        classifier = CosineClassifier(torch.randn(classes, width), scale=2.0)
         return SplitModel(
             nn.Identity(), FeatureAdapter(width), classifier, feature_size=width, embedding_size=width
         )
@@ -72,7 +72,7 @@ class Prompts(ModelSpec):
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         width = shape[0]
         generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
-        classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=10.0)
+        classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
         return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
 
 

@@ -134,7 +134,7 @@ def test_everybody_gets_means_of_whole_groups_and_nobody_keeps_another_copy(kind
 
 
 def test_groups_of_fedmix_do_not_overlap() -> None:
-    """With groups of all samples but two the mean is off by those two; with groups of one nothing is lost."""
+    """Groups of one are the samples themselves, in another order; even groups have the mean of all."""
     data = uneven_clients()[1]
     task = head_task(1)
     run_, host = federation(FedMix(group_size=1), task, [data])
@@ -148,7 +148,7 @@ def test_groups_of_fedmix_do_not_overlap() -> None:
 
 
 def test_without_a_whole_group_there_is_nothing_to_mix_with() -> None:
-    run_, host = federation(FedMix(group_size=50), head_task(), uneven_clients())
+    run_, _ = federation(FedMix(group_size=50), head_task(), uneven_clients())
     assert run_.prelude()["metrics"] == {"averaged_samples": 0}
     run_.advance()
     assert bool(torch.isfinite(run_.server["model"]["classifier.weight"]).all())
@@ -204,7 +204,7 @@ def test_fedgen_adds_the_terms_of_numpy(make_task: Any) -> None:
 
 
 def test_the_target_of_fedgens_distillation_has_no_gradient() -> None:
-    """With α = 0 and the same distribution for pictures and generated vectors the term's gradient is p − target."""
+    """The term's gradient in the logits of a sample is p − target."""
     task, batch = head_task(), a_batch()
     message, y = fedgen_message(task, rounds=0), nearby(task.initial, 1)
     found = gradient(FedGen(alpha=0.0, beta=1.0).objective(task, {}, message), y, batch)

@@ -49,8 +49,8 @@ class PromptedTextTower(nn.Module):
 
 
 def prompted_text_tower(spec: EncoderSpec, class_names: Sequence[str], tokens: int) -> PromptedTextTower:
-    """For prompts of so many context words and a class's name, without touching the global generator."""
-    with torch.random.fork_rng(devices=[]):
+    """For prompts of so many context words and a class's name."""
+    with torch.random.fork_rng(devices=[]):  # weights are drawn before they are read
         clip, tokenise = load_open_clip(spec)
     if not _has_plain_text_tower(clip):
         raise UserError(
