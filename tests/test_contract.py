@@ -223,12 +223,19 @@ def test_a_prelude_comes_first_with_all_clients_and_single_numbers_can_travel(ki
         pytest.param("cnn", PLAIN, id="cnn"),
         pytest.param("cnn", MOMENTUM, id="cnn-momentum"),
         pytest.param("head", PLAIN, id="head"),
-        pytest.param("adapter", PLAIN, id="adapter"),
-        pytest.param("prompts", PLAIN, id="prompts"),
     ],
 )
 def test_stacked_clients_get_what_they_get_in_order(name: str, model: str, optimiser: Optimiser) -> None:
-    problem = tiny_problem(make_method(name), model, optimiser=optimiser)
+    assert_stacked_as_in_order(tiny_problem(make_method(name), model, optimiser=optimiser))
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS.names() if METHODS.load(name).own_model])
+@pytest.mark.parametrize("optimiser", [PLAIN, MOMENTUM, ADAM], ids=["plain", "momentum", "adam"])
+def test_so_do_stacked_clients_with_a_model_of_the_method(name: str, optimiser: Optimiser) -> None:
+    assert_stacked_as_in_order(tiny_problem(make_method(name), optimiser=optimiser))
+
+
+def assert_stacked_as_in_order(problem: Problem) -> None:
     loop, stacked = LoopHost(problem), StackedHost(problem)
     assert_close(
         standing(run(problem, loop, rounds=3, participation=0.7), loop),
