@@ -22,6 +22,7 @@ from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
 from bench.planning import plan_cells
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
+from methods.parts.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
 from methods.parts.optimisers import SGD, Optimiser
 from methods.parts.streams import generator
 from methods.parts.task import SplitModel, initial_tree
@@ -54,6 +55,41 @@ class Norm(ModelSpec):
         return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
 
 
+class Adapter(ModelSpec):
+    """FedCLIP's, on texts that no CLIP model has made."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        classifier = CosineClassifier(torch.randn(classes, width), scale=2.0)
+        return SplitModel(
+            nn.Identity(), FeatureAdapter(width), classifier, feature_size=width, embedding_size=width
+        )
+
+
+class Prompts(ModelSpec):
+    """FedTPG's, with a tiny text tower that no CLIP model has."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
+        classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
+        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
+
+
+class TextTower(nn.Module):
+    """Attention over the context words and one word a class, read at the latter."""
+
+    def __init__(self, classes: int, words: int, width: int) -> None:
+        super().__init__()
+        self.names = nn.Parameter(torch.randn(classes, 1, words))
+        self.attention = nn.MultiheadAttention(words, 2, batch_first=True)
+        self.project = nn.Linear(words, width)
+
+    def forward(self, context: Tensor) -> Tensor:
+        x = torch.cat([context.expand(len(self.names), *context.shape), self.names], dim=1)
+        return self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
+
+
 class TinyModel(NamedTuple):
     spec: ModelSpec
     shape: tuple[int, ...]
@@ -64,7 +100,11 @@ MODELS = {
     "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
     "head": TinyModel(Head(), (6,)),
     "norm": TinyModel(Norm(), (6,)),
+    "adapter": TinyModel(Adapter(), (6,)),
+    "prompts": TinyModel(Prompts(), (6,)),
 }
+NEED_CLIP = ("fedclip", "fedtpg")
+"""Cells of these cannot be assembled without the weights of a CLIP model."""
 
 
 def make_method(name: str, **hyperparameters: Any) -> FedAlgorithm:

@@ -40,7 +40,8 @@ def _encoded(encoder: EncoderSpec, prompts: list[str]) -> np.ndarray:
 
     from bench.encoders.loading import load_open_clip
 
-    model, tokenise = load_open_clip(encoder)
+    with torch.random.fork_rng(devices=[]):  # weights are drawn before they are read
+        model, tokenise = load_open_clip(encoder)
     with torch.inference_mode():
         return model.encode_text(tokenise(prompts)).numpy()
 

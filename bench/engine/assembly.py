@@ -21,7 +21,7 @@ from bench.engine.hosts import Problem, Samples
 from bench.errors import UserError
 from bench.methods_registry import METHODS
 from bench.models import model_spec
-from bench.models.base import seeded_model
+from bench.models.base import Context, seeded_model
 from bench.validation import validated, validated_union
 from methods.base import FedAlgorithm
 from methods.parts.optimisers import Optimiser
@@ -129,7 +129,9 @@ def _task(
 ) -> Task:
     first = next(iter(dataset.train.values()))
     spec = model_spec(config["model"])
-    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"]).to(device)
+    encoder = encoder_spec(config["encoder"]) if "encoder" in config else None
+    context = Context(tuple(dataset.classes), encoder, cache_root())
+    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"], context).to(device)
     return Task(
         model=model,
         initial=initial_tree(model),

@@ -11,6 +11,7 @@ from torch import nn
 from bench.engine.hosts import Hosts, LoopHost, Problem
 from bench.engine.stacked import StackedHost
 from bench.errors import UserError, nearest
+from methods.parts.clip import PromptedClassifier
 from methods.parts.task import Task
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def choose(task: Task) -> tuple[str, str]:
         return "loop", "batch norm cannot be stacked"
     if any(isinstance(module, nn.modules.conv._ConvNd) for module in task.model.modules()):
         return "loop", "convolutions gain nothing from stacking"
+    if isinstance(task.model.classifier, PromptedClassifier):
+        return "loop", "a text tower has work enough with one client, and a stack of them takes much memory"
     return "stacked", "a model without convolutions runs fastest stacked"
 
 
