@@ -200,6 +200,11 @@ def recorded_validations(directory: Path) -> dict[int, float]:
     return validations_of(_whole_lines(directory / "rounds.jsonl"))
 
 
+def whole_rounds(directory: Path) -> int:
+    """How many rounds the records of a cell hold."""
+    return max((line["round"] for line in _whole_lines(directory / "rounds.jsonl")), default=0)
+
+
 def validations_of(lines: Sequence[Mapping[str, Any]]) -> dict[int, float]:
     return {line["round"]: line["validation"] for line in lines if "validation" in line}
 

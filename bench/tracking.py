@@ -68,7 +68,7 @@ class Tracker:
             if end is None:
                 raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
             digest = _digest([end])
-            run_id = self._write_cell(view_of(run_dir, cell_dir))
+            run_id = self._write_run(view_of(run_dir, cell_dir), "cell")
             client = self._connect()
             for name in ("config.json", "result.json"):
                 if (cell_dir / name).exists():
@@ -140,12 +140,13 @@ class Tracker:
         runs = self._connect().search_runs([experiment], f"tags.{tag} = '{value}'", max_results=1)
         return runs[0] if runs else None
 
-    def _write_cell(self, view: CellView) -> str:
+    def _write_run(self, view: CellView, key: str) -> str:
+        """Under the tag `key` there is one run at most."""
         client = self._connect()
         from mlflow.entities import Metric, Param, RunTag
 
         experiment = self._experiment(view.suite)
-        run = self._find(experiment, "cell", view.tags["cell"])
+        run = self._find(experiment, key, view.tags[key])
         logged = self._logged_points(run) if run else set()
         if run and not (
             logged <= {point.identity for point in view.points}

@@ -129,14 +129,8 @@ class CellTrial(tune.Trainable):
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        import torch
-
         job = json.loads(config["job"])
-        job["conditions"]["data_root"] = _path(job["conditions"]["data_root"])
-        conditions = Conditions(**job["conditions"])
-        torch.set_num_threads(conditions.threads)
-        if conditions.gpus and torch.cuda.is_available():
-            torch.cuda.set_per_process_memory_fraction(min(1.0, conditions.gpus))
+        conditions = taken_up(job["conditions"])
         self._directory = Path(job["directory"])
         self._config = job["config"]
         self._cell: CellRun | None = None
@@ -215,6 +209,17 @@ def _job(run_directory: Path, cell: PlannedCell, conditions: Conditions) -> str:
         },
         default=str,
     )
+
+
+def taken_up(conditions: dict[str, Any]) -> Conditions:
+    """The conditions of a job, after this process has been held to its share of the machine."""
+    import torch
+
+    found = Conditions(**conditions | {"data_root": _path(conditions["data_root"])})
+    torch.set_num_threads(found.threads)
+    if found.gpus and torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(min(1.0, found.gpus))
+    return found
 
 
 def _cell(trial: Any) -> str:

@@ -138,9 +138,14 @@ def _name(cell: CellRecord) -> str:
 
 def _tuning(run: Run) -> str:
     if run.tuning:
-        return "tuned (" + ", ".join(f"{key}: {value}" for key, value in run.tuning.items()) + ")"
-    changes = ", ".join(f"{key} = {value}" for key, value in run.settings.items())
-    return f"suite defaults except {changes}" if changes else "suite defaults"
+        stated = {key: value for key, value in run.tuning.items() if key != "methods"}
+        budget = "tuned (" + ", ".join(f"{key}: {value}" for key, value in stated.items()) + ")"
+        return budget + (f" except {_changes(run)}" if run.settings else "")
+    return f"suite defaults except {_changes(run)}" if run.settings else "suite defaults"
+
+
+def _changes(run: Run) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in run.settings.items())
 
 
 def _validation(config: Any) -> str:
