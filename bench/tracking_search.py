@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.search.journal import Trial
 from bench.search.plan import Search
-from bench.tracking import Tracker
+from bench.tracking import Tracker, digest_of
 from bench.tracking_view import CellView, Point
 
 
@@ -27,12 +27,16 @@ class SearchTracker(Tracker):
     def log_search(self, search: Search, figures: Mapping[str, float], artefacts: Sequence[Path]) -> None:
         """The figures of the whole search so far, and the files made from them."""
         with self._failures_reported(f"the search of {search.method}"):
+            digest = digest_of(artefacts)
+            if self._is_logged(search.directory, digest):
+                return
             client, run_id = self._connect(), self._parent(search)
             for name, value in figures.items():
                 client.log_metric(run_id, name, value)
             for path in artefacts:
                 client.log_artifact(run_id, str(path))
             client.set_terminated(run_id)
+            self._mark(search.directory, run_id, digest)
 
     def _parent(self, search: Search) -> str:
         client, experiment = self._connect(), self._experiment(_experiment(search))

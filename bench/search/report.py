@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bench.files import write_json
+from bench.files import read_json, write_json
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.suggestions import study_of
@@ -17,11 +17,16 @@ FEWEST = 4
 
 
 def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
-    files = [search.directory / name for name in ("history.json", "importance.json", "history.png")]
+    """All files follow from the history, so they are made again only when that has changed."""
+    names = ("importance.json", "history.png", "history.json")
+    shares, figure, history = files = [search.directory / name for name in names]
+    lines = {"method": search.method, "trials": [_line(search, trial) for trial in trials]}
+    if history.exists() and read_json(history) == lines:
+        return files
     found = importance(search, trials)
-    write_json(files[0], {"method": search.method, "trials": [_line(search, trial) for trial in trials]})
-    write_json(files[1], found)
-    _draw(search, trials, found.get("importance") or {}, files[2])
+    write_json(shares, found)
+    _draw(search, trials, found.get("importance") or {}, figure)
+    write_json(history, lines)
     return files
 
 
@@ -55,7 +60,7 @@ def _line(search: Search, trial: Trial) -> dict[str, Any]:
         "outcome": trial.outcome or "open",
         "validation": trial.validation,
         "rounds": trial.rounds,
-        "by_round": dict(search.history(trial)),
+        "by_round": {str(number): score for number, score in search.history(trial)},
     }
     return line | ({"reason": trial.reason} if trial.reason else {})
 
