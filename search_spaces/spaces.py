@@ -6,6 +6,7 @@ section, the same for every method so that all are tuned alike. A file is checke
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -104,6 +105,9 @@ def load_space(method: str, folder: Path = FOLDER) -> Space:
 def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
     file = folder / f"{method}.yaml"
     where = f"search space {file.name}"
+    beside = Path(inspect.getfile(kind)).with_name(file.name)
+    if not file.is_file() and beside.is_file():  # of a method that another package brings along
+        file = beside
     if not file.is_file():
         raise UserError(f"method '{method}' has no search space: write {file}")
     try:

@@ -189,8 +189,16 @@ def _sweeps(texts: Sequence[str], methods: Sequence[str]) -> dict[str, list[Any]
         beginnings = ["training.optimiser.", *OF_THE_DATA, *(f"{method}." for method in methods)]
         if not key.startswith(tuple(beginnings)):
             raise UserError(f"--sweep {key}: the key must begin with one of {', '.join(beginnings)}")
-        found[key] = listed
+        found[key] = [_number(value) for value in listed]
     return found
+
+
+def _number(value: Any) -> Any:
+    """YAML takes 1e-3 for a text, which nobody means."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _say_plan(console: BenchConsole, options: TuneOptions, searches: Sequence[Search]) -> None:

@@ -137,7 +137,7 @@ def make_search(
     }
     found = search_space(method, space, default, own_sweeps)
     if algorithm == "grid" and found.size is None:
-        ranges = [key for key, domain in found.domains.items() if domain.kind != "choice"]
+        ranges = [key for key, domain in found.domains.items() if domain.kind not in ("choice", "int")]
         raise UserError(
             f"--search grid: {', '.join(ranges)} of {method} have ranges in the space '{space}'; "
             "use --space paper, --sweep KEY=A,B,C or another search"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.errors import UserError
+from bench.errors import UserError, nearest
 from bench.planning import identity
 from search_spaces.spaces import Distribution, load_space
 
@@ -31,9 +31,8 @@ class SearchSpace:
     @property
     def size(self) -> int | None:
         """How many configurations there are; None if no end."""
-        if any(domain.kind != "choice" for domain in self.domains.values()):
-            return None
-        return math.prod(len(domain.values) for domain in self.domains.values())
+        options = [_options(domain) for domain in self.domains.values()]
+        return None if None in options else math.prod(len(values) for values in options if values)
 
     @property
     def digest(self) -> str:
@@ -46,8 +45,10 @@ class SearchSpace:
         """One of the `size` configurations."""
         values = {}
         for key, domain in reversed(list(self.domains.items())):
-            index, position = divmod(index, len(domain.values))
-            values[key] = domain.values[position]
+            options = _options(domain)
+            assert options is not None
+            index, position = divmod(index, len(options))
+            values[key] = options[position]
         return {key: values[key] for key in self.domains}
 
     def covers(self, values: Values) -> bool:
@@ -81,7 +82,7 @@ def search_space(
     domains = {key: domain for key, domain in domains.items() if len(domain.values) > 1}
     settings = dict(default_config["method"]["hyperparameters"])
     settings["optimiser"] = settings.get("optimiser") or default_config["training"]["optimiser"]
-    return SearchSpace(name, domains, {key: _at(settings, key) for key in domains})
+    return SearchSpace(name, domains, {key: _at(settings, key, method) for key in domains})
 
 
 def describe(space: SearchSpace) -> str:
@@ -94,6 +95,13 @@ def describe(space: SearchSpace) -> str:
         return "–".join(ends) + (" log" if domain.kind == "log_uniform" else "")
 
     return ", ".join(f"{key} {text(domain)}" for key, domain in space.domains.items()) or "nothing to choose"
+
+
+def _options(domain: Distribution) -> Sequence[Any] | None:
+    """All values; None if they cannot be counted."""
+    if domain.kind == "choice":
+        return domain.values
+    return range(domain.values[0], domain.values[1] + 1) if domain.kind == "int" else None
 
 
 def _choice(values: Sequence[Any]) -> Distribution:
@@ -116,7 +124,10 @@ def rounded(value: float, domain: Distribution) -> float:
     return min(max(float(f"{value:.{DIGITS}g}"), low), high)
 
 
-def _at(settings: Any, key: str) -> Any:
+def _at(settings: Any, key: str, method: str) -> Any:
     for part in key.split("."):
+        if not isinstance(settings, Mapping) or part not in settings:
+            known = settings if isinstance(settings, Mapping) else ()
+            raise UserError(f"method '{method}': unknown key '{key}'; {nearest(part, known)}")
         settings = settings[part]
     return settings

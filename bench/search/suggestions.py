@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 ALGORITHMS = ("optuna", "random", "grid")
 STARTUP = 5
 """Trials before TPE has seen enough; they are random."""
-ATTEMPTS = 100
-"""At drawing something that was not tried yet, before a space counts as exhausted."""
+ATTEMPTS = 5
+"""Of TPE at something that was not tried yet, before a draw decides."""
 
 
 def suggest(
@@ -32,40 +33,36 @@ def suggest(
     if not space.domains:
         return None
     tried = {_key(space.default | trial.values) for trial in past}
-    if algorithm == "grid":
-        return _next_of_grid(space, seed, tried)
-    draw = _tpe(space, seed, number, past) if algorithm == "optuna" else _uniform(space, seed, number)
-    candidates = (draw(attempt) for attempt in range(ATTEMPTS))
-    return next((values for values in candidates if _key(values) not in tried), None)
+    if algorithm == "optuna":
+        draws = (_tpe(space, seed, number, attempt, past) for attempt in range(ATTEMPTS))
+        fresh = next((values for values in draws if _key(values) not in tried), None)
+        if fresh is not None:
+            return fresh
+    # A grid has one order for all its trials, so that a part of it is spread over all of it.
+    return _untried(space, [seed, 0 if algorithm == "grid" else number], tried)
 
 
 def _key(values: Values) -> str:
     return json.dumps(values, sort_keys=True)
 
 
-def _next_of_grid(space: SearchSpace, seed: int, tried: set[str]) -> Values | None:
-    """In an order drawn from the seed, so that a part of the grid is spread over all of it."""
-    assert space.size is not None
-    order = np.random.default_rng([seed, 0]).permutation(space.size)
-    points = (space.point(int(index)) for index in order)
+def _untried(space: SearchSpace, source: list[int], tried: set[str]) -> Values | None:
+    """Uniform over what there is; None if a finite space has been tried out."""
+    random = np.random.default_rng(source)
+    if space.size is None:
+        points = (space.draw(random) for _ in repeat(None))
+    else:
+        points = (space.point(int(index)) for index in random.permutation(space.size))
     return next((values for values in points if _key(values) not in tried), None)
 
 
-def _uniform(space: SearchSpace, seed: int, number: int) -> Callable[[int], Values]:
-    return lambda attempt: space.draw(np.random.default_rng([seed, number, attempt]))
-
-
-def _tpe(space: SearchSpace, seed: int, number: int, past: Sequence[Trial]) -> Callable[[int], Values]:
+def _tpe(space: SearchSpace, seed: int, number: int, attempt: int, past: Sequence[Trial]) -> Values:
     import optuna
 
-    def draw(attempt: int) -> Values:
-        source = int(np.random.default_rng([seed, number, attempt]).integers(2**31))
-        sampler = optuna.samplers.TPESampler(seed=source, n_startup_trials=STARTUP)
-        study = study_of(space, past, sampler)
-        params = study.ask(fixed_distributions=_distributions(space)).params
-        return {key: _decoded(domain, params[key]) for key, domain in space.domains.items()}
-
-    return draw
+    source = int(np.random.default_rng([seed, number, attempt]).integers(2**31))
+    study = study_of(space, past, optuna.samplers.TPESampler(seed=source, n_startup_trials=STARTUP))
+    params = study.ask(fixed_distributions=_distributions(space)).params
+    return {key: _decoded(domain, params[key]) for key, domain in space.domains.items()}
 
 
 def study_of(
