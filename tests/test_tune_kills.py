@@ -1,4 +1,4 @@
-"""A search that loses its worker, its Ray, its driver or a node goes on, and nothing is lost or done twice."""
+"""A search that loses its worker, its Ray, its driver or a node goes on; nothing is lost or done twice."""
 
 from __future__ import annotations
 
