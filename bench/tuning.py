@@ -23,6 +23,7 @@ from ray import tune
 from bench.cells import SCRATCH, CellRun, Conditions, failure_of, is_done, record_failure
 from bench.errors import UserError
 from bench.planning import PlannedCell
+from bench.ray_watch import watched
 
 REPORT_SECONDS = 1.0
 
@@ -102,7 +103,7 @@ def run_cells(
     """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
     conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
     jobs = [_job(run_directory, cell, conditions) for cell in cells]
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=run_directory) as scratch:
+    with watched(), tempfile.TemporaryDirectory(prefix=SCRATCH, dir=run_directory) as scratch:
         tune.Tuner(
             tune.with_resources(CellTrial, resources.request()),
             param_space={"job": tune.grid_search(jobs)},

@@ -37,7 +37,7 @@ class Tuning:
     arguments: list[object]
 
     def start(self, *more: object) -> subprocess.Popen[str]:
-        return start_bench(*self.arguments, *more, PYTHONPATH=str(self.package.folder))
+        return start_bench(*self.arguments, *more, PYTHONPATH=self.package.path)
 
     def wait_for_rounds(self, count: int, process: subprocess.Popen[str]) -> None:
         """Until so many more were done."""
@@ -82,7 +82,7 @@ def tuning(folder: Path, algorithm: str, scheduler: str, space: str = "wide") ->
         "0.1",
     ]
     search = search_of(suite, out, algorithm, scheduler, space)
-    return Tuning(Package(folder / "site", pace=0.1), search, arguments)
+    return Tuning(Package(folder / "site"), search, arguments)
 
 
 def member(leader: subprocess.Popen[str], name: str) -> int:
@@ -115,8 +115,7 @@ def installed(package: Package) -> Iterator[None]:
 def test_worker_ray_and_driver_are_killed_in_turn(
     tmp_path: Path, algorithm: str, scheduler: str, space: str
 ) -> None:
-    package = Package(tmp_path / "site", pace=0.1)
-    with installed(package):
+    with installed(Package(tmp_path / "site", pace=0.1)):
         work = tuning(tmp_path, algorithm, scheduler, space)
         process = work.start()
         work.wait_for_rounds(8, process)
@@ -175,7 +174,7 @@ def test_a_search_uses_two_nodes_and_survives_the_loss_of_one(tmp_path: Path) ->
 
     package = Package(tmp_path / "site", pace=0.2)
     with installed(package):
-        os.environ["PYTHONPATH"] = str(package.folder)  # of the nodes' workers
+        os.environ["PYTHONPATH"] = package.path  # of the nodes' workers
         cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
             second = cluster.add_node(num_cpus=1)
@@ -200,8 +199,7 @@ def test_a_search_uses_two_nodes_and_survives_the_loss_of_one(tmp_path: Path) ->
 
 @pytest.mark.long
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
-    package = Package(tmp_path / "site", pace=0.1)
-    with installed(package):
+    with installed(Package(tmp_path / "site", pace=0.1)):
         work = tuning(tmp_path, "random", "none")
         process = work.start()
         try:

@@ -34,7 +34,7 @@ start_ray(cpus=8, gpus=1)
 
 def tune(name, *more):
     command = ["tune", "--suite", folder / "tiny.yaml", "--method", "steady", "--out", folder / name]
-    variables = {"PYTHONPATH": str(package.folder)}
+    variables = {"PYTHONPATH": package.path}
     return call_bench(*command, "--tuned-dir", folder / name / "tuned", *more, **variables)
 
 
@@ -68,7 +68,7 @@ def outcomes(folder: Path) -> dict[str, Outcome]:
     tiny_suite(folder, rounds=2)
     done = subprocess.run(
         [sys.executable, "-c", SESSION, folder],
-        env=environment(PYTHONPATH=f"{package.folder}:{Path(__file__).parent}"),
+        env=environment(PYTHONPATH=f"{package.path}:{Path(__file__).parent}"),
         check=True,
         stdout=subprocess.PIPE,
         text=True,

@@ -98,6 +98,11 @@ class Package:
         (folder / "steady.yaml").write_text(yaml.safe_dump(SPACE))
         (folder / "pace").write_text(str(pace))
 
+    @property
+    def path(self) -> str:
+        """PYTHONPATH of a process that is to find it, and the bench of this checkout."""
+        return os.pathsep.join([str(self.folder), str(Path(__file__).parent.parent)])
+
     def together(self, count: int) -> None:
         """From now on a round ends only when so many processes are in one."""
         for old in self.folder.glob("here-*"):

@@ -19,6 +19,7 @@ from ray.tune.search import Searcher
 
 import bench.tuning  # first, since it sets what Ray reads when it is imported
 from bench.cells import SCRATCH, Conditions, record_failure
+from bench.ray_watch import watched
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.endings import reason_of, rounds_of, settle_done
 from bench.search.journal import Journal, Trial
@@ -53,7 +54,7 @@ def run_search(
     searcher = _JournalSearcher(search, journal, limits, conditions, watcher)
     # One trial waits while the others run, so that a process that is done goes on with it at once.
     queue = at_once if resources.max_concurrent == at_once else at_once + 1
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=search.directory) as scratch:
+    with watched(), tempfile.TemporaryDirectory(prefix=SCRATCH, dir=search.directory) as scratch:
         tune.Tuner(
             tune.with_resources(SearchTrial, resources.request()),
             tune_config=tune.TuneConfig(
