@@ -73,6 +73,12 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
         ray.init(address=address or "local", **options)
     except ConnectionError as error:
         raise UserError(f"no Ray cluster at '{address}': {' '.join(str(error).split())}") from None
+    except Exception as error:
+        if "timed out during startup" not in str(error):  # Ray has no class for it
+            raise
+        raise UserError(
+            "Ray did not start within 30 s: is the machine too busy? run it again later"
+        ) from None
 
 
 def settled(resources: Resources) -> Resources:

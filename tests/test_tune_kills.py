@@ -104,13 +104,22 @@ def installed(package: Package) -> Iterator[None]:
         yield
 
 
+def test_a_killed_driver_leaves_no_trace(tmp_path: Path) -> None:
+    with installed(Package(tmp_path / "site", pace=0.1)):
+        work = tuning(tmp_path, "random", "none")
+        process = work.start()
+        work.wait_for_rounds(8, process)
+        os.kill(process.pid, signal.SIGKILL)
+        kill_session(process)
+        assert "use it: bench run" in work.finish(work.start())
+        assert_nothing_lost_and_nothing_twice(work, lost=2)
+        assert_as_undisturbed(work, tmp_path / "undisturbed")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "scheduler", "space"),
-    [
-        ("random", "none", "wide"),
-        pytest.param("grid", "none", "paper", marks=pytest.mark.long),
-        pytest.param("optuna", "asha", "wide", marks=pytest.mark.long),
-    ],
+    [("random", "none", "wide"), ("grid", "none", "paper"), ("optuna", "asha", "wide")],
 )
 def test_worker_ray_and_driver_are_killed_in_turn(
     tmp_path: Path, algorithm: str, scheduler: str, space: str
@@ -132,14 +141,14 @@ def test_worker_ray_and_driver_are_killed_in_turn(
         os.kill(process.pid, signal.SIGKILL)
         kill_session(process)
 
-        out = work.finish(work.start())
-        assert "use it: bench run" in out
-        assert_nothing_lost_and_nothing_twice(work)
+        assert "use it: bench run" in work.finish(work.start())
+        assert_nothing_lost_and_nothing_twice(work, lost=5)
         if scheduler == "none":
             assert_as_undisturbed(work, tmp_path / "undisturbed")
 
 
-def assert_nothing_lost_and_nothing_twice(work: Tuning) -> None:
+def assert_nothing_lost_and_nothing_twice(work: Tuning, lost: int) -> None:
+    """`lost` processes were killed; what they did after their last checkpoint may have been done again."""
     trials = work.trials
     assert sorted(trials) == list(range(TRIALS))
     assert all(trial["outcome"] in ("finished", "stopped") for trial in trials.values())
@@ -148,10 +157,9 @@ def assert_nothing_lost_and_nothing_twice(work: Tuning) -> None:
         (folder,) = work.search.folders(trial)
         assert (folder / "result.json").exists() == (trial.outcome == "finished")
         assert not (folder / "checkpoint").exists()
-    # Four processes were lost, two trials at most in each: only what came after a checkpoint is done again.
     done = Counter((line["shift"], line["round"]) for line in work.package.rounds)
     again = sum(count - 1 for count in done.values())
-    assert again <= 4 * 2 * 3, f"{again} rounds were done again"
+    assert again <= 3 * lost, f"{again} rounds were done again"
 
 
 def assert_as_undisturbed(work: Tuning, folder: Path) -> None:
