@@ -13,7 +13,7 @@ import json
 import shutil
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.engine.assembly import assemble
 from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation
+from bench.engine.hosts import is_finite
 from bench.files import read_json, write_json
 from bench.planning import SCHEMA
 from bench.provenance import hardware, versions
@@ -86,6 +87,20 @@ class CellRun:
         """The newest test average there is, for showing how things go."""
         return next((fmean(line["test"].values()) for line in reversed(self._lines) if "test" in line), None)
 
+    @property
+    def validations(self) -> dict[int, float]:
+        """Round → accuracy on the held-out samples, where it was measured."""
+        return validations_of(self._lines)
+
+    def divergence(self) -> str | None:
+        """Why nothing can come of this cell any more, if so."""
+        last = self._lines[-1] if self._lines else {"clients": 0, "dropped": 0}
+        if 0 < last["clients"] == last["dropped"]:
+            return f"every client's reply of round {last['round']} was NaN or infinite"
+        if not is_finite(self._federation.server):
+            return f"the server's state was NaN or infinite after round {last['round']}"
+        return None
+
     def advance(self) -> None:
         """One more round: compute, measure if due, record, save if due, and finish after the last."""
         started = time.perf_counter()
@@ -137,23 +152,11 @@ class CellRun:
         shutil.rmtree(self._checkpoints, ignore_errors=True)
 
     def _result(self) -> dict[str, Any]:
-        measured = [line for line in self._lines if "test" in line]
-        averages = {line["round"]: fmean(line["test"].values()) for line in measured}
-        best = max(averages, key=lambda number: averages[number])
-        final = measured[-1]
         return {
             "schema": SCHEMA,
             "cell": self._config["cell"],
             "rounds": self._rounds,
-            "final": {
-                "test": final["test"],
-                "avg": averages[final["round"]],
-                "std": pstdev(final["test"].values()),
-                "personal": final.get("personal"),
-                "validation": final.get("validation"),
-            },
-            "last5_avg": fmean(list(averages.values())[-5:]),
-            "oracle": {"round": best, "avg": averages[best]},
+            **_accuracies(self._lines),
             "bytes_up": sum(line["bytes_up"] for line in self._lines),
             "bytes_down": sum(line["bytes_down"] for line in self._lines),
             "dropped": sum(line["dropped"] for line in self._lines),
@@ -170,6 +173,40 @@ class CellRun:
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             },
         }
+
+
+def _accuracies(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The scores of a result; validation alone where the test sets were left alone."""
+    last = lines[-1]
+    if "test" not in last:
+        return {"final": {"validation": last["validation"]}}
+    averages = {line["round"]: fmean(line["test"].values()) for line in lines if "test" in line}
+    best = max(averages, key=lambda number: averages[number])
+    return {
+        "final": {
+            "test": last["test"],
+            "avg": averages[last["round"]],
+            "std": pstdev(last["test"].values()),
+            "personal": last.get("personal"),
+            "validation": last.get("validation"),
+        },
+        "last5_avg": fmean(list(averages.values())[-5:]),
+        "oracle": {"round": best, "avg": averages[best]},
+    }
+
+
+def recorded_validations(directory: Path) -> dict[int, float]:
+    """The same of a cell on disk, running or not."""
+    return validations_of(_whole_lines(directory / "rounds.jsonl"))
+
+
+def whole_rounds(directory: Path) -> int:
+    """How many rounds the records of a cell hold."""
+    return max((line["round"] for line in _whole_lines(directory / "rounds.jsonl")), default=0)
+
+
+def validations_of(lines: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    return {line["round"]: line["validation"] for line in lines if "validation" in line}
 
 
 def is_done(directory: Path) -> bool:

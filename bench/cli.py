@@ -32,6 +32,7 @@ def _root(
 
 Suite = Annotated[str, typer.Option("--suite", help="Name of a suite, or the path of a suite file.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
+TunedDir = Annotated[Path, typer.Option("--tuned-dir", help="Folder of what `bench tune` has found.")]
 DataRoot = Annotated[
     Path | None, typer.Option("--data-root", envvar="BENCH_DATA_ROOT", help="Folder of the datasets.")
 ]
@@ -63,6 +64,8 @@ def run(
     data_root: DataRoot = None,
     out: Out = Path("runs"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    tuned: Annotated[bool, typer.Option("--tuned", help="With what `bench tune` has found.")] = False,
+    tuned_dir: TunedDir = Path("tuned"),
 ) -> None:
     """Run what is missing of a suite, then make its tables."""
     from bench.commands.run import RunOptions, run_suite
@@ -85,8 +88,81 @@ def run(
         data_root=data_root,
         out=out,
         dry_run=dry_run,
+        tuned=tuned,
+        tuned_dir=tuned_dir,
     )
     raise typer.Exit(run_suite(options))
+
+
+@app.command()
+def tune(
+    suite: Suite,
+    method: Annotated[str, typer.Option(help="A method, several as a,b,c, or all of the suite.")] = "all",
+    space: Annotated[str, typer.Option(help="paper or wide.")] = "wide",
+    trials: Annotated[int, typer.Option(help="Trials a method, its default included.")] = 20,
+    budget: Annotated[
+        str, typer.Option(help="trials, or rounds: early stops make room for further trials.")
+    ] = "trials",
+    search: Annotated[str, typer.Option(help="optuna, random or grid.")] = "optuna",
+    scheduler: Annotated[str, typer.Option(help="asha or none.")] = "asha",
+    seeds: Annotated[int, typer.Option(help="Seeds of a configuration; its score is their mean.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the search itself.")] = 0,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds; default: the suite's.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="Another value of the suite: training.epochs=1.")
+    ] = None,
+    sweeps: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            help="Values to choose from: fedlsa.lam=0.1,0.7, training.optimiser.lr=…; "
+            "of the data, such as partition.beta=0.1,0.5: every configuration under each.",
+        ),
+    ] = None,
+    time_budget: Annotated[str | None, typer.Option(help="Of all searches together: 90s, 30m, 2h.")] = None,
+    max_failures: Annotated[int, typer.Option(help="Failures of one kind that end a search.")] = 5,
+    cpus_per_trial: Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")] = 1,
+    gpus_per_trial: Annotated[
+        float | None,
+        typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any."),
+    ] = None,
+    max_concurrent: Annotated[int | None, typer.Option(help="At most so many trials at once.")] = None,
+    address: Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")] = None,
+    tracking_uri: Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints of a cell.")] = 15,
+    data_root: DataRoot = None,
+    out: Out = Path("runs"),
+    tuned_dir: TunedDir = Path("tuned"),
+) -> None:
+    """Choose hyperparameters on validation data, with the same budget for every method."""
+    from bench.commands.tune import TuneOptions, tune_suite
+
+    options = TuneOptions(
+        suite=suite,
+        methods=[name.strip() for name in method.split(",") if name.strip()],
+        space=space,
+        trials=trials,
+        budget=budget,
+        search=search,
+        scheduler=scheduler,
+        seeds=seeds,
+        seed=seed,
+        rounds=rounds,
+        assignments=assignments or [],
+        sweeps=sweeps or [],
+        time_budget=time_budget,
+        max_failures=max_failures,
+        cpus_per_trial=cpus_per_trial,
+        gpus_per_trial=gpus_per_trial,
+        max_concurrent=max_concurrent,
+        address=address,
+        tracking_uri=tracking_uri,
+        checkpoint_every=checkpoint_every,
+        data_root=data_root,
+        out=out,
+        tuned_dir=tuned_dir,
+    )
+    raise typer.Exit(tune_suite(options))
 
 
 @app.command()
@@ -132,16 +208,19 @@ def list_(
 
 @app.command()
 def show(
-    kind: Annotated[str, typer.Argument(help="suite, method, partition or cell.")],
-    name: Annotated[str, typer.Argument(help="Its name; for a cell, the beginning of its hash.")],
+    kind: Annotated[str, typer.Argument(help="suite, method, partition, cell or tuned.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name; for a cell, the beginning of its hash; for tuned, a suite.")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Seed, for a partition.")] = 0,
     data_root: DataRoot = None,
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    tuned_dir: TunedDir = Path("tuned"),
 ) -> None:
     """Show one thing in full."""
     from bench.commands.inspect import show_thing
 
-    show_thing(kind, name, seed, data_root, root)
+    show_thing(kind, name, seed, data_root, root, tuned_dir)
 
 
 data = typer.Typer(help="Check, fetch or import the files of a dataset.", no_args_is_help=True)

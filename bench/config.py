@@ -145,17 +145,23 @@ def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
             f"{nearest(section, known)}"
         )
     for entry in entries:
-        entry["set"] = {**entry.get("set", {}), rest: value}
+        target = entry.setdefault("set", {})
+        if rest.startswith("optimiser.") and not target.get("optimiser"):
+            target["optimiser"] = dict(raw["training"]["optimiser"])  # what it has without one of its own
+        _assign_within(target, key, value)
     if not entries:
-        target = raw.setdefault(section, {})
-        *path, last = rest.split(".")
-        for part in path:
-            target = target.setdefault(part, {})
-            if not isinstance(target, dict):
-                raise UserError(
-                    f"cannot set '{key}': '{part}' is a value and has no keys; set {section}.{part}"
-                )
-        target[last] = value
+        _assign_within(raw.setdefault(section, {}), key, value)
+
+
+def _assign_within(target: dict[str, Any], key: str, value: Any) -> None:
+    """Set what is behind the first part of the dotted key."""
+    first, *outer, last = key.split(".")
+    for depth, part in enumerate(outer, start=1):
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            whole = ".".join([first, *outer[:depth]])
+            raise UserError(f"cannot set '{key}': '{part}' is a value and has no keys; set {whole}")
+    target[last] = value
 
 
 def suite_names() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -19,6 +20,27 @@ SHOWN = 12
 """Running cells in the live view."""
 
 
+@dataclass(frozen=True)
+class Item:
+    """A cell of a run, or a trial of a search."""
+
+    key: str
+    name: str
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a view speaks of its items and their scores."""
+
+    items: str = "cells"
+    score: str = "AVG"
+
+
+def items_of(cells: Sequence[PlannedCell]) -> list[Item]:
+    return [Item(cell.cell, _name(cell), cell.config["training"]["rounds"]) for cell in cells]
+
+
 class View(Protocol):
     def __enter__(self) -> Self: ...
 
@@ -28,22 +50,24 @@ class View(Protocol):
 
     def advanced(self, cell: str, rounds: int, average: float | None) -> None: ...
 
-    def finished(self, cell: str) -> None: ...
+    def finished(self, cell: str, note: str = "") -> None: ...
 
     def failed(self, cell: str, reason: str) -> None: ...
 
 
-def make_view(console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> View:
+def make_view(
+    console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words | None = None
+) -> View:
     kind = LiveView if console.is_terminal else LineView
-    return kind(console, title, cells, done)
+    return kind(console, title, items, done, words or Words())
 
 
 class _Board:
     """What is known of the cells of a run."""
 
-    def __init__(self, cells: Sequence[PlannedCell], done: int) -> None:
-        self.names = {cell.cell: _name(cell) for cell in cells}
-        self.rounds = {cell.cell: cell.config["training"]["rounds"] for cell in cells}
+    def __init__(self, items: Sequence[Item], done: int) -> None:
+        self.names = {item.key: item.name for item in items}
+        self.rounds = {item.key: item.rounds for item in items}
         self.at: dict[str, tuple[int, float | None]] = {}
         self.ended: set[str] = set()
         self.failures: dict[str, str] = {}
@@ -73,10 +97,13 @@ class _Board:
 class LineView:
     """A line a cell, with what is left."""
 
-    def __init__(self, console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> None:
+    def __init__(
+        self, console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words
+    ) -> None:
         self._console = console
-        self._board = _Board(cells, done)
-        console.say(f"{title}: {len(cells)} cells to run, {done} already done")
+        self._words = words
+        self._board = _Board(items, done)
+        console.say(f"{title}: {len(items)} {words.items} to run, {done} already done")
 
     def __enter__(self) -> Self:
         return self
@@ -89,11 +116,11 @@ class LineView:
     def advanced(self, cell: str, rounds: int, average: float | None) -> None:
         self._board.at[cell] = (rounds, average)
 
-    def finished(self, cell: str) -> None:
+    def finished(self, cell: str, note: str = "") -> None:
         self._board.ended.add(cell)
         average = self._board.at.get(cell, (0, None))[1]
-        score = f" AVG {100 * average:.1f}" if average is not None else ""
-        self._say(f"done {self._board.names[cell]}{score}")
+        score = f" {self._words.score} {100 * average:.1f}" if average is not None else ""
+        self._say(f"done {self._board.names[cell]}{score}" + (f" {note}" if note else ""))
 
     def failed(self, cell: str, reason: str) -> None:
         self._board.ended.add(cell)
@@ -110,8 +137,11 @@ class LineView:
 class LiveView:
     """Suite progress, the cells running now, and failures, redrawn in place."""
 
-    def __init__(self, console: BenchConsole, title: str, cells: Sequence[PlannedCell], done: int) -> None:
-        self._board = _Board(cells, done)
+    def __init__(
+        self, console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words
+    ) -> None:
+        self._words = words
+        self._board = _Board(items, done)
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -136,7 +166,7 @@ class LiveView:
         left = self._board.remaining_seconds()
         self._bar.update(self._task, eta=f"about {_duration(left)} left" if left else "")
 
-    def finished(self, cell: str) -> None:
+    def finished(self, cell: str, note: str = "") -> None:
         self._board.ended.add(cell)
         self._bar.update(self._task, completed=self._board.complete)
 
@@ -149,7 +179,7 @@ class LiveView:
         shown = [cell for cell in self._board.at if cell not in self._board.ended][:SHOWN]
         for cell in shown:
             rounds, average = self._board.at[cell]
-            score = f"AVG {100 * average:.1f}" if average is not None else ""
+            score = f"{self._words.score} {100 * average:.1f}" if average is not None else ""
             running.add_row(
                 f"  {self._board.names[cell]}", f"round {rounds}/{self._board.rounds[cell]}", score
             )

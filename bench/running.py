@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -23,7 +23,7 @@ from bench.errors import UserError
 from bench.files import write_json
 from bench.partition_record import write_partition
 from bench.planning import SCHEMA, PlannedCell, plan_cells
-from bench.progress import View, make_view
+from bench.progress import View, items_of, make_view
 from bench.tracking import Tracker, TrackingError
 from reports.beside import find_beside
 from reports.figures import write_figures, write_ranking
@@ -46,6 +46,8 @@ class Plan:
     directory: Path
     settings: dict[str, Any]
     """What the user changed of the suite."""
+    tuning: dict[str, Any] | None = None
+    """How the hyperparameters were chosen, where a search did."""
 
     @property
     def pending(self) -> list[PlannedCell]:
@@ -64,6 +66,7 @@ class Plan:
                 "table": self.suite.table.model_dump(exclude_none=True),
                 "domains": self._domains(),
                 "set": self.settings,
+                **({"tuning": self.tuning} if self.tuning else {}),
                 "cells": [
                     {
                         "cell": cell.cell,
@@ -85,8 +88,10 @@ class Plan:
         return list(dict.fromkeys(domain for spec in specs for domain in spec.domain_names()))
 
 
-def make_plan(suite: Suite, out: Path, settings: dict[str, Any]) -> Plan:
-    return Plan(suite, plan_cells(suite), out / suite.suite, settings)
+def make_plan(
+    suite: Suite, out: Path, settings: dict[str, Any], tuning: dict[str, Any] | None = None
+) -> Plan:
+    return Plan(suite, plan_cells(suite), out / suite.suite, settings, tuning)
 
 
 def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
@@ -131,7 +136,7 @@ def run(
 
         start_ray(address)
         resources = settled(resources or Resources())
-    with _alone(plan.directory), Recording(plan, tracker, console) as recording:
+    with alone(plan.directory), Recording(plan, tracker, console) as recording:
         for left_by_a_kill in plan.directory.glob(f"{SCRATCH}*"):
             shutil.rmtree(left_by_a_kill, ignore_errors=True)
         plan.write()
@@ -141,12 +146,12 @@ def run(
         pending = plan.pending
         if resources and pending:
             title = f"{plan.suite.suite} v{plan.suite.version}"
-            with make_view(console, title, pending, len(plan.cells) - len(pending)) as view:
+            with make_view(console, title, items_of(pending), len(plan.cells) - len(pending)) as view:
                 run_cells(plan.directory, pending, conditions, resources, _Watcher(view, recording))
 
 
 @contextmanager
-def _alone(directory: Path) -> Iterator[None]:
+def alone(directory: Path, command: str = "bench run") -> Iterator[None]:
     """One driver a run: a second one would train the same cells."""
     directory.mkdir(parents=True, exist_ok=True)
     lock = FileLock(directory.parent / f".{directory.name}.lock")
@@ -154,7 +159,7 @@ def _alone(directory: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise UserError(
-            f"another `bench run` is at work in {directory}; wait for it or choose another --out"
+            f"another `{command}` is at work in {directory}; wait for it or choose another --out"
         ) from None
     try:
         yield
@@ -162,17 +167,39 @@ def _alone(directory: Path) -> Iterator[None]:
         lock.release()
 
 
-class Recording:
-    """Logs finished cells to MLflow beside the run, in a thread of its own; a failure is said once."""
+class Background:
+    """Writes to MLflow in a thread of its own; a failure is said once."""
 
-    def __init__(self, plan: Plan, tracker: Tracker, console: BenchConsole) -> None:
-        self._plan, self._tracker, self._console = plan, tracker, console
-        self._directories = {cell.cell: plan.directory / cell.directory for cell in plan.cells}
+    def __init__(self, console: BenchConsole, items: str) -> None:
+        self._console, self._items = console, items
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._tasks: list[Future[None]] = []
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         return self
+
+    def submit(self, task: Callable[..., None], *arguments: Any) -> None:
+        self._tasks.append(self._pool.submit(task, *arguments))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=kind is not None)
+        errors = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
+        problems = [error for error in errors if error is not None]
+        unexpected = [error for error in problems if not isinstance(error, TrackingError)]
+        if unexpected and kind is None:
+            raise unexpected[0]
+        if problems:
+            text = f"warning: {len(problems)} {self._items} are not in MLflow: {problems[0]}"
+            self._console.say(text)
+
+
+class Recording(Background):
+    """Logs finished cells beside the run."""
+
+    def __init__(self, plan: Plan, tracker: Tracker, console: BenchConsole) -> None:
+        super().__init__(console, "cells")
+        self._plan, self._tracker = plan, tracker
+        self._directories = {cell.cell: plan.directory / cell.directory for cell in plan.cells}
 
     def catch_up(self, cells: Sequence[PlannedCell]) -> None:
         """Log what an earlier run finished but had no time to log."""
@@ -183,18 +210,7 @@ class Recording:
         self._submit(self._directories[cell])
 
     def _submit(self, directory: Path) -> None:
-        self._tasks.append(self._pool.submit(self._tracker.log_cell, self._plan.directory, directory))
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=kind is not None)
-        errors = [task.exception() for task in self._tasks if task.done() and not task.cancelled()]
-        problems = [error for error in errors if error is not None]
-        unexpected = [error for error in problems if not isinstance(error, TrackingError)]
-        if unexpected and kind is None:
-            raise unexpected[0]
-        if problems:
-            text = f"warning: {len(problems)} cells are not in MLflow: {problems[0]}"
-            self._console.say(text)
+        self.submit(self._tracker.log_cell, self._plan.directory, directory)
 
 
 class _Watcher:

@@ -59,7 +59,7 @@ class Tracker:
     def pending(self, cell_dirs: Iterable[Path]) -> list[Path]:
         """The cells that ended and are not in this store with their present result."""
         ended = [(cell, _end_file(cell)) for cell in cell_dirs]
-        return [cell for cell, end in ended if end and not self._is_logged(cell, _digest([end]))]
+        return [cell for cell, end in ended if end and not self._is_logged(cell, digest_of([end]))]
 
     def log_cell(self, run_dir: Path, cell_dir: Path) -> None:
         """Make the run of this cell, or complete the one it has."""
@@ -67,8 +67,8 @@ class Tracker:
             end = _end_file(cell_dir)
             if end is None:
                 raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
-            digest = _digest([end])
-            run_id = self._write_cell(view_of(run_dir, cell_dir))
+            digest = digest_of([end])
+            run_id = self._write_run(view_of(run_dir, cell_dir), "cell")
             client = self._connect()
             for name in ("config.json", "result.json"):
                 if (cell_dir / name).exists():
@@ -79,7 +79,7 @@ class Tracker:
         """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
         with self._failures_reported("the tables and figures"):
             artefacts = suite_artefacts(run_dir)
-            digest = _digest(artefacts)
+            digest = digest_of(artefacts)
             if self._is_logged(run_dir, digest):
                 return
             suite = json.loads((run_dir / "plan.json").read_text())["suite"]
@@ -141,12 +141,13 @@ class Tracker:
         runs = self._connect().search_runs([experiment], f"tags.{tag} = '{value}'", max_results=1)
         return runs[0] if runs else None
 
-    def _write_cell(self, view: CellView) -> str:
+    def _write_run(self, view: CellView, key: str) -> str:
+        """Under the tag `key` there is one run at most."""
         client = self._connect()
         from mlflow.entities import Metric, Param, RunTag
 
         experiment = self._experiment(view.suite)
-        run = self._find(experiment, "cell", view.tags["cell"])
+        run = self._find(experiment, key, view.tags[key])
         logged = self._logged_points(run) if run else set()
         if run and not (
             logged <= {point.identity for point in view.points}
@@ -277,7 +278,7 @@ def _end_file(cell_dir: Path) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def _digest(paths: Iterable[Path]) -> str:
+def digest_of(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())

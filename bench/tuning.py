@@ -23,6 +23,7 @@ from ray import tune
 from bench.cells import SCRATCH, CellRun, Conditions, failure_of, is_done, record_failure
 from bench.errors import UserError
 from bench.planning import PlannedCell
+from bench.ray_watch import watched
 
 REPORT_SECONDS = 1.0
 
@@ -72,6 +73,12 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
         ray.init(address=address or "local", **options)
     except ConnectionError as error:
         raise UserError(f"no Ray cluster at '{address}': {' '.join(str(error).split())}") from None
+    except Exception as error:
+        if "timed out during startup" not in str(error):  # Ray has no class for it
+            raise
+        raise UserError(
+            "Ray did not start within 30 s: is the machine too busy? run it again later"
+        ) from None
 
 
 def settled(resources: Resources) -> Resources:
@@ -102,7 +109,7 @@ def run_cells(
     """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
     conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
     jobs = [_job(run_directory, cell, conditions) for cell in cells]
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=run_directory) as scratch:
+    with watched(), tempfile.TemporaryDirectory(prefix=SCRATCH, dir=run_directory) as scratch:
         tune.Tuner(
             tune.with_resources(CellTrial, resources.request()),
             param_space={"job": tune.grid_search(jobs)},
@@ -129,14 +136,8 @@ class CellTrial(tune.Trainable):
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        import torch
-
         job = json.loads(config["job"])
-        job["conditions"]["data_root"] = _path(job["conditions"]["data_root"])
-        conditions = Conditions(**job["conditions"])
-        torch.set_num_threads(conditions.threads)
-        if conditions.gpus and torch.cuda.is_available():
-            torch.cuda.set_per_process_memory_fraction(min(1.0, conditions.gpus))
+        conditions = taken_up(job["conditions"])
         self._directory = Path(job["directory"])
         self._config = job["config"]
         self._cell: CellRun | None = None
@@ -215,6 +216,17 @@ def _job(run_directory: Path, cell: PlannedCell, conditions: Conditions) -> str:
         },
         default=str,
     )
+
+
+def taken_up(conditions: dict[str, Any]) -> Conditions:
+    """The conditions of a job, after this process has been held to its share of the machine."""
+    import torch
+
+    found = Conditions(**conditions | {"data_root": _path(conditions["data_root"])})
+    torch.set_num_threads(found.threads)
+    if found.gpus and torch.cuda.is_available():
+        torch.cuda.set_per_process_memory_fraction(min(1.0, found.gpus))
+    return found
 
 
 def _cell(trial: Any) -> str:

@@ -156,10 +156,9 @@ def _name(cell: CellRecord) -> str:
 
 
 def _hyperparameters(cell: CellRecord) -> str:
-    if cell.tuning:
-        return tuning_budget(cell.tuning)
     changes = ", ".join(f"{key} = {value}" for key, value in cell.settings.items())
-    return f"suite defaults except {changes}" if changes else "suite defaults"
+    found = tuning_budget(cell.tuning) if cell.tuning else "suite defaults"
+    return f"{found} except {changes}" if changes else found
 
 
 def tuning_budget(tuning: Mapping[str, Any]) -> str:

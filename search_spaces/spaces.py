@@ -6,6 +6,7 @@ section, the same for every method so that all are tuned alike. A file is checke
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -88,10 +89,25 @@ class Space(_Frozen):
 
 
 def load_space(method: str, folder: Path = FOLDER) -> Space:
-    """The search space of a method, every value of which the method accepts."""
+    """The search space of a method, every value of which the method accepts.
+
+    A method around another one, `outer+inner`, has the keys of both: the inner one's begin with `inner.`.
+    """
     kind = METHODS.load(method)
+    outer, plus, inner = method.partition("+")
+    space = _read_space(outer, kind, folder)
+    if not plus:
+        return space
+    nested = {f"inner.{key}": value for key, value in load_space(inner, folder).hyperparameters.items()}
+    return space.model_copy(update={"method": method, "hyperparameters": space.hyperparameters | nested})
+
+
+def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
     file = folder / f"{method}.yaml"
     where = f"search space {file.name}"
+    beside = Path(inspect.getfile(kind)).with_name(file.name)
+    if not file.is_file() and beside.is_file():  # of a method that another package brings along
+        file = beside
     if not file.is_file():
         raise UserError(f"method '{method}' has no search space: write {file}")
     try:

@@ -101,6 +101,17 @@ def test_a_hyperparameter_changes_in_every_row_of_its_method_and_keeps_the_other
     ]
 
 
+def test_one_key_of_a_methods_optimiser_changes_and_the_others_stay() -> None:
+    own = {"name": "scaffold", "set": {"optimiser": {"name": "sgd", "lr": 0.02, "weight_decay": 0.1}}}
+    suite = Suite.model_validate(TINY | {"methods": ["fedavg", own]})
+    changed = suite.changed({"scaffold.optimiser.lr": 0.5, "fedavg.optimiser.momentum": 0.9})
+    assert changed.methods[1].set["optimiser"] == {"name": "sgd", "lr": 0.5, "weight_decay": 0.1}
+    assert changed.methods[0].set["optimiser"] == TINY["training"]["optimiser"] | {"momentum": 0.9}
+    assert changed.training == suite.training
+    with pytest.raises(UserError, match=r"'lr' is a value and has no keys; set scaffold\.optimiser\.lr"):
+        suite.changed({"scaffold.optimiser.lr.more": 1})
+
+
 @pytest.mark.parametrize(
     ("key", "hint"),
     [

@@ -46,15 +46,18 @@ def list_kind(kind: str, root: Path) -> None:
     console.print(grid)
 
 
-def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Path) -> None:
+def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Path, tuned_dir: Path) -> None:
     shows: dict[str, Callable[[], None]] = {
         "suite": lambda: _show_suite(name),
         "method": lambda: _show_method(name),
         "partition": lambda: _show_partition(name, seed, data_root),
         "cell": lambda: _show_cell(name, root),
+        "tuned": lambda: _show_tuned(name, tuned_dir),
     }
     if kind not in shows:
         raise UserError(f"cannot show '{kind}'; {nearest(kind, shows)}")
+    if not name and kind != "tuned":
+        raise UserError(f"which {kind}? give its name: bench show {kind} NAME")
     shows[kind]()
 
 
@@ -135,3 +138,15 @@ def _show_cell(name: str, root: Path) -> None:
         if (found[0] / file).exists():
             console.say(str(found[0] / file))
             console.print_json((found[0] / file).read_text(encoding="utf-8"))
+
+
+def _show_tuned(suite: str, folder: Path) -> None:
+    """What `bench tune` has found, for one suite or all."""
+    from bench.commands.tune import tuned_table
+    from bench.tuned import load_tuned
+
+    files = sorted(folder.glob(f"{suite or '*'}/*.yaml"))
+    if not files:
+        of = f" of suite '{suite}'" if suite else ""
+        raise UserError(f"nothing tuned{of} in {folder}; run `bench tune --suite {suite or 'NAME'}` first")
+    make_console().print(tuned_table([load_tuned(file) for file in files]))

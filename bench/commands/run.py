@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.cells import Conditions
+from bench.commands.checks import above_zero, at_least, gpu_share
 from bench.config import Suite, load_suite, parse_assignment
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError
@@ -46,6 +46,8 @@ class RunOptions:
     data_root: Path | None
     out: Path
     dry_run: bool
+    tuned: bool
+    tuned_dir: Path
 
     def settings(self) -> dict[str, Any]:
         """The keys of the suite that this command changes."""
@@ -57,29 +59,17 @@ class RunOptions:
         return changes
 
     def check(self) -> None:
-        for name, value, least in (
-            ("--seeds", self.seeds, 1),
-            ("--rounds", self.rounds, 1),
-            ("--hosts", self.hosts, 1),
-            ("--max-concurrent", self.max_concurrent, 1),
-        ):
-            if value is not None and value < least:
-                raise UserError(f"{name} {value}: must be at least {least}")
-        for name, share in (
-            ("--cpus-per-trial", self.cpus_per_trial),
-            ("--checkpoint-every", self.checkpoint_every),
-        ):
-            if not 0 < share < math.inf:
-                raise UserError(f"{name} {share:g}: must be a number greater than 0")
-        if self.gpus_per_trial is not None and not 0 <= self.gpus_per_trial < math.inf:
-            raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: must be a number and not negative")
-        if (self.gpus_per_trial or 0) > 1 and self.gpus_per_trial != int(self.gpus_per_trial or 0):
-            raise UserError(f"--gpus-per-trial {self.gpus_per_trial:g}: above 1 only whole GPUs can be given")
+        at_least(
+            1, seeds=self.seeds, rounds=self.rounds, hosts=self.hosts, max_concurrent=self.max_concurrent
+        )
+        above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
+        gpu_share(self.gpus_per_trial)
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
 
-def chosen_suite(options: RunOptions) -> Suite:
+def chosen_suite(options: RunOptions) -> tuple[Suite, dict[str, Any] | None]:
+    """The suite as asked for, and how its hyperparameters were chosen if a search did."""
     suite = load_suite(options.suite)
     if options.methods:
         for name in options.methods:
@@ -87,15 +77,21 @@ def chosen_suite(options: RunOptions) -> Suite:
         suite = suite.with_methods(options.methods)
     if options.seeds is not None:
         suite = suite.model_copy(update={"seeds": options.seeds})
+    tuning = None
+    if options.tuned:
+        from bench.tuned import tuned_suite
+
+        suite, tuning = tuned_suite(suite, options.tuned_dir)
     settings = options.settings()
-    return suite.changed(settings) if settings else suite
+    return suite.changed(settings) if settings else suite, tuning
 
 
 def run_suite(options: RunOptions) -> int:
     """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
     console = make_console()
     options.check()
-    plan = make_plan(chosen_suite(options), options.out.absolute(), options.settings())
+    suite, tuning = chosen_suite(options)
+    plan = make_plan(suite, options.out.absolute(), options.settings(), tuning)
     conditions = Conditions(
         executor=options.executor,
         hosts=options.hosts,

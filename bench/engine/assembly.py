@@ -74,6 +74,7 @@ def assemble(
         train[k] = _gather(dataset.train, kept, device)
         if config["training"]["validation"] > 0:
             validation[k] = _gather(dataset.train, held_out, device)
+    tested = config["evaluation"].get("test", True)
     problem = Problem(
         task=task,
         method=method,
@@ -82,8 +83,8 @@ def assemble(
         steps=config["training"].get("steps"),
         train=train,
         validation=validation,
-        test={domain: _tensors(split, None, device) for domain, split in dataset.test.items()},
-        own_test={k: _own_test(group, device) for k, group in wanted.items()},
+        test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
+        own_test={k: _own_test(group, device) for k, group in wanted.items() if tested},
     )
     return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
 

@@ -78,7 +78,7 @@ class Federation:
             if method.has_global_model
             else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
         )
-        own = fmean(scores.own for scores in everyone) if personal else None
+        own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
         return _scores(test, own, [s.validation for s in everyone if s.validation is not None])
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
@@ -90,9 +90,8 @@ class Federation:
             fraction(correct(self.problem, self._server, None, samples))
             for samples in self.problem.validation.values()
         ]
-        own = fmean(own_accuracy(self.problem, right, client) for client in self._clients)
-        test = {name: fraction(hits) for name, hits in right.items()}
-        return _scores(test, own if personal else None, held_out)
+        own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
+        return _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
 
     def save(self, folder: Path) -> None:
         save_state(self._server, folder / "server.pt")
@@ -123,7 +122,7 @@ def _bytes(messages: Sequence[Message]) -> int:
 
 
 def _scores(test: dict[str, float], own: float | None, validation: Sequence[float]) -> dict[str, Any]:
-    record: dict[str, Any] = {"test": test}
+    record: dict[str, Any] = {"test": test} if test else {}
     if own is not None:
         record["personal"] = own
     if validation:

@@ -41,7 +41,7 @@ class Problem:
     validation: Mapping[int, Samples]
     """Client → samples held out from its training data; empty where a cell holds out none."""
     test: Mapping[str, Samples]
-    """Domain → its test set."""
+    """Domain → its test set; empty while hyperparameters are chosen."""
     own_test: Mapping[int, Mapping[str, Tensor]]
     """Client → domain → positions in that domain's test set which are like the client's own data."""
 
@@ -68,7 +68,7 @@ class Scores(NamedTuple):
     """Accuracies of one model."""
 
     test: dict[str, float]
-    own: float
+    own: float | None
     validation: float | None
 
 
@@ -186,7 +186,7 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
     held_out = problem.validation.get(client)
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
-        own=own_accuracy(problem, right, client),
+        own=own_accuracy(problem, right, client) if right else None,
         validation=None if held_out is None else fraction(correct(problem, server, state, held_out)),
     )
 

@@ -1,0 +1,50 @@
+"""Notices that Ray has died under a run, for which Ray Tune would wait for ever."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+
+from bench.errors import UserError
+
+SECONDS = 3.0
+"""Between two looks. Ray itself needs about fifteen until it counts a node as dead."""
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Ends what runs inside with a sentence once this machine's part of Ray is gone."""
+    node = ray.get_runtime_context().get_node_id()
+    over, died = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(SECONDS):
+            if not _alive(node):
+                died.set()
+                _thread.interrupt_main()
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not died.is_set():
+            raise
+        raise UserError(
+            "Ray has died (killed, or out of memory); nothing is lost: run the same command again to go on"
+        ) from None
+    finally:
+        over.set()
+        thread.join()
+
+
+def _alive(node: str) -> bool:
+    try:
+        return any(each["Alive"] for each in ray.nodes() if each["NodeID"] == node)
+    except Exception:  # whatever it is that a Ray without its head raises
+        return False

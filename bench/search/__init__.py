@@ -1,0 +1,1 @@
+"""Fair hyperparameter search: spaces, suggestions, trials, and Ray Tune that runs them."""

@@ -1,0 +1,183 @@
+"""A search as it was asked for: one method of a suite, its space, and how configurations become cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench.cells import is_done, recorded_validations
+from bench.config import Suite, Variant
+from bench.engine.assembly import Assembled, assemble, check_method
+from bench.errors import UserError
+from bench.planning import PlannedCell, identity, plan_cells
+from bench.search.journal import Journal, Trial
+from bench.search.space import SearchSpace, Values, search_space
+from bench.search.suggestions import suggest
+from bench.search.trial import mean_history
+
+HELD_OUT = 0.2
+"""The share of every client's training data that configurations are compared on."""
+MEASUREMENTS = 8
+"""How often a trial is measured, at least; the first time is when ASHA may stop it first."""
+REDUCTION = 3
+"""Of the trials that come to a rung of ASHA, one in so many goes on."""
+
+
+@dataclass(frozen=True)
+class Search:
+    suite: Suite
+    """With this one method, and the seeds and settings (as variants) that a configuration is run under."""
+    space: SearchSpace
+    algorithm: str
+    scheduler: str
+    seed: int
+    sweeps: Mapping[str, Sequence[Any]]
+    """What the space has of the command line instead of a file."""
+    out: Path
+
+    @property
+    def method(self) -> str:
+        return self.suite.methods[0].name
+
+    @property
+    def rounds(self) -> int:
+        return self.suite.training.rounds
+
+    @property
+    def grace(self) -> int:
+        """Rounds between two measurements. Round 0, a method's prelude, is before the first in any case."""
+        return math.ceil(self.rounds / MEASUREMENTS)
+
+    @cached_property
+    def identity(self) -> str:
+        """Of all that decides what a trial's number stands for; not of how many trials there are."""
+        return identity(
+            {
+                "cells": [cell.cell for cell in self.cells({})],
+                "space": self.space.digest,
+                "algorithm": self.algorithm,
+                "scheduler": self.scheduler,
+                "seed": self.seed,
+            }
+        )
+
+    @property
+    def directory(self) -> Path:
+        return self.out / "tune" / self.suite.suite / f"{self.method}-{self.identity}"
+
+    @cached_property
+    def cost(self) -> int:
+        """Rounds of a trial that is not stopped, in all of its cells together."""
+        return self.rounds * len(self.cells({}))
+
+    def cells(self, values: Values) -> list[PlannedCell]:
+        """A configuration under every setting and seed, never measured on the test sets."""
+        suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
+        measured = {"every": self.grace, "personal": False, "test": False}
+        return [_with(cell, evaluation=measured) for cell in plan_cells(suite)]
+
+    def folders(self, trial: Trial) -> list[Path]:
+        return [self.directory / cell.directory for cell in self.cells(trial.values)]
+
+    def journal(self) -> Journal:
+        return Journal(self.directory / "trials.jsonl")
+
+    def history(self, trial: Trial) -> list[tuple[int, float]]:
+        """Round → mean validation accuracy, from the cells' records."""
+        return mean_history([recorded_validations(folder) for folder in self.folders(trial)])
+
+    def is_done(self, trial: Trial) -> bool:
+        return all(map(is_done, self.folders(trial)))
+
+    def suggestion(self, number: int, past: Sequence[Trial]) -> Values | None:
+        return suggest(self.algorithm, self.space, self.seed, number, past)
+
+    def count(self) -> int | None:
+        """How many configurations there are, the suite's own included; None if no end."""
+        if self.space.size is None:
+            return None
+        known = bool(self.space.domains) and self.space.covers(self.space.default)
+        return self.space.size + (0 if known or not self.space.domains else 1)
+
+
+def make_search(
+    suite: Suite,
+    method: str,
+    space: str,
+    algorithm: str,
+    scheduler: str,
+    seed: int,
+    sweeps: Mapping[str, Sequence[Any]],
+    out: Path,
+) -> Search:
+    """`suite` has the number of seeds and the settings of the search."""
+    suite = suite.with_methods([method])
+    if len(suite.methods) > 1:
+        raise UserError(
+            f"suite '{suite.suite}' has {len(suite.methods)} rows of {method}, which one search cannot tell "
+            "apart; tune on a suite with one row a method"
+        )
+    for variant in suite.variants:
+        if own := [key for key in variant.set if key.startswith(f"{method}.")]:
+            raise UserError(
+                f"variant '{variant.name}' of suite '{suite.suite}' sets {own[0]} itself, so there is "
+                "nothing to tune; choose another suite"
+            )
+    if suite.training.validation == 0:
+        suite = suite.changed({"training.validation": HELD_OUT})
+    default = plan_cells(suite)[0].config
+    own_sweeps = {
+        key.removeprefix(f"{method}.").removeprefix("training."): values
+        for key, values in sweeps.items()
+        if key.startswith((f"{method}.", "training."))
+    }
+    found = search_space(method, space, default, own_sweeps)
+    if algorithm == "grid" and found.size is None:
+        ranges = [key for key, domain in found.domains.items() if domain.kind not in ("choice", "int")]
+        raise UserError(
+            f"--search grid: {', '.join(ranges)} of {method} have ranges in the space '{space}'; "
+            "use --space paper, --sweep KEY=A,B,C or another search"
+        )
+    return Search(suite, found, algorithm, scheduler, seed, own_sweeps, out)
+
+
+def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
+    """The suite in which every configuration is run under each of these values of the data's keys."""
+    for key, values in sweeps.items():
+        if suite.variants:
+            raise UserError(f"--sweep {key}: suite '{suite.suite}' has settings of its own already")
+        if len(sweeps) > 1:
+            raise UserError(f"--sweep {key}: only one key of the data or the model can be swept at a time")
+        variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)
+        suite = suite.model_copy(update={"variants": variants})
+    return suite
+
+
+def check_search(search: Search, trials: int, data_root: Path | None) -> Assembled:
+    """Every value is shown to the method before anything starts; returns the default's problem."""
+    default = search.cells({})
+    settings = {cell.variant: assemble(cell.config, data_root) for cell in default if cell.seed == 0}
+    points = list(search.space.corners())
+    if search.algorithm == "grid":
+        past: list[Trial] = []
+        for number in range(trials):
+            values = search.suggestion(number, past)
+            if values is None:
+                break
+            past.append(Trial(number, values))
+        points += [trial.values for trial in past]
+    for values in points:
+        for cell in search.cells(values):
+            if cell.seed == 0:
+                check_method(cell.config, settings[cell.variant])
+    return next(iter(settings.values()))
+
+
+def _with(cell: PlannedCell, **sections: Any) -> PlannedCell:
+    config = {key: value for key, value in (cell.config | sections).items() if key != "cell"}
+    name = identity(config)
+    return replace(cell, cell=name, config={"cell": name, **config})

@@ -1,0 +1,89 @@
+"""Files about a search: its history, and how much each hyperparameter mattered (Optuna's estimate)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from bench.files import read_json, write_json
+from bench.search.journal import Trial
+from bench.search.plan import Search
+from bench.search.suggestions import study_of
+
+FEWEST = 4
+"""Finished trials below which importances would be noise."""
+
+
+def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
+    """All files follow from the history, so they are made again only when that has changed."""
+    names = ("importance.json", "history.png", "history.json")
+    shares, figure, history = files = [search.directory / name for name in names]
+    lines = {"method": search.method, "trials": [_line(search, trial) for trial in trials]}
+    if history.exists() and read_json(history) == lines:
+        return files
+    found = importance(search, trials)
+    write_json(shares, found)
+    _draw(search, trials, found.get("importance") or {}, figure)
+    write_json(history, lines)
+    return files
+
+
+def importance(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
+    """Key → its share in the differences between finished trials; without it, the reason why."""
+    finished = [
+        trial
+        for trial in trials
+        if trial.outcome == "finished" and search.space.covers(search.space.default | trial.values)
+    ]
+    if not search.space.domains:
+        return {"importance": None, "reason": "there was nothing to choose"}
+    if len(finished) < FEWEST:
+        return {"importance": None, "reason": f"{len(finished)} finished trials, of {FEWEST} needed"}
+    if len({trial.validation for trial in finished}) == 1:
+        return {"importance": None, "reason": "all trials have the same score"}
+    import optuna
+
+    shares = optuna.importance.get_param_importances(study_of(search.space, finished))
+    return {
+        "importance": {key: float(share) for key, share in shares.items()},
+        "estimator": "PED-ANOVA",
+        "finished_trials": len(finished),
+    }
+
+
+def _line(search: Search, trial: Trial) -> dict[str, Any]:
+    line = {
+        "trial": trial.number,
+        "set": trial.values,
+        "outcome": trial.outcome or "open",
+        "validation": trial.validation,
+        "rounds": trial.rounds,
+        "by_round": {str(number): score for number, score in search.history(trial)},
+    }
+    return line | ({"reason": trial.reason} if trial.reason else {})
+
+
+def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float], file: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    for outcome, colour in (("finished", "tab:blue"), ("stopped", "tab:orange")):
+        shown = [trial for trial in trials if trial.outcome == outcome and trial.validation is not None]
+        scores = [100 * (trial.validation or 0.0) for trial in shown]
+        left.scatter([trial.number for trial in shown], scores, color=colour, label=outcome)
+    finished = [trial for trial in trials if trial.outcome == "finished"]
+    best = list(accumulate((100 * (trial.validation or 0.0) for trial in finished), max))
+    left.step([trial.number for trial in finished], best, where="post", color="tab:blue", label="best so far")
+    left.set(xlabel="trial (0 is the default)", ylabel="validation accuracy in %", title=f"{search.method}")
+    left.legend(frameon=False)
+    keys = list(reversed(importances))
+    right.barh(keys, [importances[key] for key in keys], color="tab:gray")
+    right.set(xlabel="importance" if keys else "importance: too few trials")
+    draft = file.with_name(f".{file.name}")
+    figure.savefig(draft, dpi=120, format="png")
+    draft.replace(file)

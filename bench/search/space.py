@@ -1,0 +1,133 @@
+"""What a search of one method may try: its keys, what each is drawn from, and where the suite stands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.errors import UserError, nearest
+from bench.planning import identity
+from search_spaces.spaces import Distribution, load_space
+
+DIGITS = 4
+"""Of a number that is drawn: readable in a file, and finer than any difference that matters."""
+
+Values = dict[str, Any]
+"""Dotted keys of a method's settings → values, such as `lam` and `optimiser.lr`."""
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    name: str
+    """`paper` or `wide`."""
+    domains: Mapping[str, Distribution]
+    default: Values
+    """The suite's own values of the same keys."""
+
+    @property
+    def size(self) -> int | None:
+        """How many configurations there are; None if no end."""
+        options = [_options(domain) for domain in self.domains.values()]
+        return None if None in options else math.prod(len(values) for values in options if values)
+
+    @property
+    def digest(self) -> str:
+        return identity({key: domain.model_dump(mode="json") for key, domain in self.domains.items()})
+
+    def draw(self, random: np.random.Generator) -> Values:
+        return {key: _draw(domain, random) for key, domain in self.domains.items()}
+
+    def point(self, index: int) -> Values:
+        """One of the `size` configurations."""
+        values = {}
+        for key, domain in reversed(list(self.domains.items())):
+            options = _options(domain)
+            assert options is not None
+            index, position = divmod(index, len(options))
+            values[key] = options[position]
+        return {key: values[key] for key in self.domains}
+
+    def covers(self, values: Values) -> bool:
+        return all(domain.covers(values[key]) for key, domain in self.domains.items())
+
+    def corners(self) -> Iterator[Values]:
+        """The ends of every range and all choices, one key at a time."""
+        for key, domain in self.domains.items():
+            yield from ({key: value} for value in domain.values)
+
+
+def search_space(
+    method: str, name: str, default_config: Mapping[str, Any], sweeps: Mapping[str, Sequence[Any]]
+) -> SearchSpace:
+    """The method's space by that name; a sweep takes the place of a key's distribution.
+
+    A key with a single value leaves nothing to choose, so the suite's own value stands.
+    """
+    space = load_space(method)
+    for key in space.training:
+        if not key.startswith("optimiser."):
+            raise UserError(
+                f"search space {method}.yaml: training.{key} is the same for all methods of a table and "
+                "cannot be chosen for one; only keys of training.optimiser can"
+            )
+    domains = {
+        key: parameter.wide if name == "wide" else _choice(parameter.paper)
+        for key, parameter in {**space.hyperparameters, **space.training}.items()
+    }
+    domains |= {key: _choice(values) for key, values in sweeps.items()}
+    domains = {key: domain for key, domain in domains.items() if len(domain.values) > 1}
+    settings = dict(default_config["method"]["hyperparameters"])
+    settings["optimiser"] = settings.get("optimiser") or default_config["training"]["optimiser"]
+    return SearchSpace(name, domains, {key: _at(settings, key, method) for key in domains})
+
+
+def describe(space: SearchSpace) -> str:
+    """`lam 0.001–1 log, tau 0.1/0.2`."""
+
+    def text(domain: Distribution) -> str:
+        ends = [str(value) for value in domain.values]
+        if domain.kind == "choice":
+            return "/".join(ends)
+        return "–".join(ends) + (" log" if domain.kind == "log_uniform" else "")
+
+    return ", ".join(f"{key} {text(domain)}" for key, domain in space.domains.items()) or "nothing to choose"
+
+
+def _options(domain: Distribution) -> Sequence[Any] | None:
+    """All values; None if they cannot be counted."""
+    if domain.kind == "choice":
+        return domain.values
+    return range(domain.values[0], domain.values[1] + 1) if domain.kind == "int" else None
+
+
+def _choice(values: Sequence[Any]) -> Distribution:
+    return Distribution.model_validate({"choice": list(values)})
+
+
+def _draw(domain: Distribution, random: np.random.Generator) -> Any:
+    if domain.kind == "choice":
+        return domain.values[int(random.integers(len(domain.values)))]
+    low, high = domain.values
+    if domain.kind == "int":
+        return int(random.integers(low, high + 1))
+    if domain.kind == "log_uniform":
+        return rounded(math.exp(random.uniform(math.log(low), math.log(high))), domain)
+    return rounded(random.uniform(low, high), domain)
+
+
+def rounded(value: float, domain: Distribution) -> float:
+    low, high = domain.values
+    return min(max(float(f"{value:.{DIGITS}g}"), low), high)
+
+
+def _at(settings: Any, key: str, method: str) -> Any:
+    for part in key.split("."):
+        if not isinstance(settings, Mapping) or part not in settings:
+            known = settings if isinstance(settings, Mapping) else ()
+            raise UserError(f"method '{method}': unknown key '{key}'; {nearest(part, known)}")
+        settings = settings[part]
+    return settings

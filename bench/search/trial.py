@@ -1,0 +1,63 @@
+"""One configuration in motion: its cells, one a seed and setting, advance side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from bench.cells import CellRun, Conditions, is_done, recorded_validations
+
+
+class DivergedError(Exception):
+    """Nothing can come of this configuration any more."""
+
+
+class TrialRun:
+    """Opening it again goes on from the last checkpoint of every cell."""
+
+    def __init__(self, cells: Sequence[tuple[Path, Mapping[str, Any]]], conditions: Conditions) -> None:
+        self._total: int = cells[0][1]["training"]["rounds"]
+        for directory, _ in cells:
+            (directory / "error.json").unlink(missing_ok=True)  # of an attempt before this one
+        self._finished = [recorded_validations(directory) for directory, _ in cells if is_done(directory)]
+        self._running = [
+            CellRun(directory, config, conditions) for directory, config in cells if not is_done(directory)
+        ]
+
+    @property
+    def done(self) -> bool:
+        return not self._running
+
+    @property
+    def rounds(self) -> int:
+        """Those that all cells have behind them."""
+        return min((cell.rounds_done for cell in self._running), default=self._total)
+
+    @property
+    def measured(self) -> tuple[int, float] | None:
+        """The last round at which all cells were measured, and their mean."""
+        history = mean_history([*self._finished, *(cell.validations for cell in self._running)])
+        return history[-1] if history else None
+
+    def advance(self) -> None:
+        """One more round of the cell that is furthest behind."""
+        cell = min(self._running, key=lambda each: each.rounds_done)
+        cell.advance()
+        if reason := cell.divergence():
+            raise DivergedError(reason)
+        if cell.done:
+            self._finished.append(cell.validations)
+            self._running.remove(cell)
+            cell.close()
+
+    def close(self) -> None:
+        for cell in self._running:
+            cell.close()
+
+
+def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
+    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
+    common = set.intersection(*(set(cell) for cell in cells))
+    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]
