@@ -14,12 +14,15 @@ from torch import Tensor, nn
 
 from bench.cells import Conditions
 from bench.config import Suite
+from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
 from bench.engine.hosts import Host, Hosts, Problem, Samples
+from bench.errors import UserError
 from bench.methods_registry import METHODS
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
+from bench.models.vit import LoraOptions
 from bench.planning import plan_cells
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
 from methods.parts.optimisers import SGD, Optimiser
@@ -54,6 +57,28 @@ class Norm(ModelSpec):
         return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
 
 
+class Vit(LoraOptions):
+    """A frozen transformer of two blocks with LoRA branches of rank 2."""
+
+    rank: int = 2
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        from timm.models import VisionTransformer
+
+        vit = VisionTransformer(
+            img_size=shape[-1],
+            patch_size=4,
+            embed_dim=8,
+            depth=2,
+            num_heads=2,
+            mlp_ratio=2,
+            num_classes=0,
+            global_pool="avg",
+            class_token=False,
+        )
+        return self.adapted(vit, classes)
+
+
 class TinyModel(NamedTuple):
     spec: ModelSpec
     shape: tuple[int, ...]
@@ -64,6 +89,7 @@ MODELS = {
     "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
     "head": TinyModel(Head(), (6,)),
     "norm": TinyModel(Norm(), (6,)),
+    "vit": TinyModel(Vit(), (3, 8, 8)),
 }
 
 
@@ -299,7 +325,21 @@ def predictions(federation: Federation, host: Host) -> Tensor:
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
+    "vit": {"name": "vit_mini"},
 }
+
+
+def accepted_cell_model(name: str) -> str:
+    """The first model of a real cell on which the method runs."""
+    refusals = []
+    for model in CELL_MODELS:
+        try:
+            assemble(cell_config(name, model))
+        except UserError as refusal:
+            refusals.append(str(refusal))
+        else:
+            return model
+    pytest.fail(f"add a model to CELL_MODELS in tests/contract_builder.py: {'; '.join(refusals)}")
 
 
 def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> dict[str, Any]:

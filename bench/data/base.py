@@ -39,6 +39,13 @@ class Dataset:
         return tuple(self.train)
 
 
+def distinct(domains: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as they are; a ValueError if one comes twice."""
+    if len(set(domains)) != len(domains):
+        raise ValueError("a domain is named twice")
+    return domains
+
+
 class TrainTest(NamedTuple):
     train: Split
     test: Split
