@@ -80,7 +80,7 @@ def assemble(
         test={domain: _tensors(split, None, device) for domain, split in dataset.test.items()},
         own_test={k: _own_test(group, device) for k, group in wanted.items()},
     )
-    return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
+    return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
 
 def check_method(config: Mapping[str, Any], like: Assembled) -> None:
@@ -171,11 +171,10 @@ def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torc
     }
 
 
-def _fingerprints(
-    dataset: Dataset, partition: Partition, initial: Tree, notes: Sequence[str]
-) -> Fingerprints:
+def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:
     weights = hashlib.sha256()
-    for name, leaf in initial.items():
+    frozen = {name: leaf for name, leaf in task.model.named_parameters() if not leaf.requires_grad}
+    for name, leaf in (task.initial | Tree(frozen)).items():
         weights.update(name.encode())
         weights.update(leaf.cpu().contiguous().numpy().tobytes())
     return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16], tuple(notes))
