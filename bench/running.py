@@ -259,9 +259,7 @@ def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> lis
     ]
     if first is not None:
         asked = conditions.executor
-        chosen, reason = (
-            choose(first.problem.task) if asked == "auto" else (asked, "asked for with --executor")
-        )
+        chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
     return lines

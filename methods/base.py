@@ -115,5 +115,9 @@ class FedAlgorithm(BaseModel, ABC):
         """Figures for the record of a round."""
         return {}
 
+    def observe_client(self, task: Task, server: State, client: State) -> Mapping[str, float]:
+        """Figures about a client's private state; the record has their mean over the round's clients."""
+        return {}
+
     def check(self, task: Task) -> None:
         """Raise ValueError with one sentence if the method cannot work on this task."""

@@ -14,12 +14,15 @@ from torch import Tensor, nn
 
 from bench.cells import Conditions
 from bench.config import Suite
+from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
 from bench.engine.hosts import Host, Hosts, Problem, Samples
+from bench.errors import UserError
 from bench.methods_registry import AROUND, METHODS
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
+from bench.models.vit import LoraOptions
 from bench.planning import plan_cells
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
 from methods.parts.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
@@ -90,6 +93,28 @@ class TextTower(nn.Module):
         return self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
 
 
+class Vit(LoraOptions):
+    """A frozen transformer of two blocks with LoRA branches of rank 2."""
+
+    rank: int = 2
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        from timm.models import VisionTransformer
+
+        vit = VisionTransformer(
+            img_size=shape[-1],
+            patch_size=4,
+            embed_dim=8,
+            depth=2,
+            num_heads=2,
+            mlp_ratio=2,
+            num_classes=0,
+            global_pool="avg",
+            class_token=False,
+        )
+        return self.adapted(vit, classes)
+
+
 class TinyModel(NamedTuple):
     spec: ModelSpec
     shape: tuple[int, ...]
@@ -102,6 +127,7 @@ MODELS = {
     "norm": TinyModel(Norm(), (6,)),
     "adapter": TinyModel(Adapter(), (6,)),
     "prompts": TinyModel(Prompts(), (6,)),
+    "vit": TinyModel(Vit(), (3, 8, 8)),
 }
 NEED_CLIP = ("fedclip", "fedtpg")
 """Cells of these cannot be assembled without the weights of a CLIP model."""
@@ -339,12 +365,26 @@ def predictions(federation: Federation, host: Host) -> Tensor:
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
+    "vit": {"name": "vit_mini"},
 }
 
 
 def needs_vectors(name: str, model: str) -> bool:
     """Whether the method is tested with this model on vectors instead of images."""
     return AROUND in name and model == "mlp"
+
+
+def accepted_cell_model(name: str) -> str:
+    """The first model of a real cell on which the method runs."""
+    refusals = []
+    for model in CELL_MODELS:
+        try:
+            assemble(cell_config(name, model))
+        except UserError as refusal:
+            refusals.append(str(refusal))
+        else:
+            return model
+    pytest.fail(f"add a model to CELL_MODELS in tests/contract_builder.py: {'; '.join(refusals)}")
 
 
 def cell_config(

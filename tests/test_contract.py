@@ -15,13 +15,13 @@ import pytest
 import torch
 from contract_builder import (
     BATCH,
-    CELL_MODELS,
     NEED_CLIP,
     NORM_BATCH,
     PLAIN,
     KeptActors,
     WatchedProblem,
     Work,
+    accepted_cell_model,
     accepted_model,
     assert_close,
     cell_config,
@@ -223,6 +223,8 @@ def test_a_prelude_comes_first_with_all_clients_and_single_numbers_can_travel(ki
         pytest.param("cnn", PLAIN, id="cnn"),
         pytest.param("cnn", MOMENTUM, id="cnn-momentum"),
         pytest.param("head", PLAIN, id="head"),
+        pytest.param("vit", PLAIN, id="vit"),
+        pytest.param("vit", ADAM, id="vit-adam"),
     ],
 )
 def test_stacked_clients_get_what_they_get_in_order(name: str, model: str, optimiser: Optimiser) -> None:
@@ -321,26 +323,11 @@ def assembled(config: dict[str, Any]) -> Assembled:
         pytest.skip(str(refusal))
 
 
-@every_method
-def test_some_cell_can_run_on_ray(name: str) -> None:
-    """So that the tests of hosts on Ray are not all skipped."""
-    if name in NEED_CLIP:
-        pytest.skip("needs the weights of a CLIP model")
-    refusals = []
-    for model in CELL_MODELS:
-        try:
-            assemble(cell_config(name, model))
-            return
-        except UserError as refusal:
-            refusals.append(str(refusal))
-    pytest.fail(f"add a model to CELL_MODELS in tests/contract_builder.py: {'; '.join(refusals)}")
-
-
 @on_ray
 @every_method
 def test_hosts_on_ray_give_the_bits_of_the_loop(name: str, kept_actors: KeptActors, tmp_path: Path) -> None:
     """Without a break; saved by one host and continued by two; and the other way round."""
-    problem, ray_hosts = real_cell(name, "mlp", 0.6)
+    problem, ray_hosts = real_cell(name, accepted_cell_model(name), 0.6)
     hosts = ray_hosts()
     loop = run(problem, LoopHost(problem), 1, 0.6, save_to=tmp_path / "saved by loop")
     expected = ending(loop, tmp_path / "loop")
@@ -427,6 +414,9 @@ PROMPTS = (
 )
 """FedCLIP's and FedTPG's trained parts, of the tiny stand-ins for a CLIP model."""
 GENERATOR = 3 * (FLOAT * (256 * (32 + 3) + 256 + 8 * 256 + 8) + 8) + CLASSES  # a counter and label shares
+BODY = 3 * FLOAT * (6 * 8 + 8)  # the tiny MLP without its classifier
+# The tiny transformer: two blocks with branches of rank 2 on 8 → 8 and 16 → 8, and the head.
+ADAPTERS = 3 * FLOAT * (2 * 2 * (8 + 8 + 16 + 8) + 8 * 3 + 3)
 
 MODEL_BOTH_WAYS = Traffic(up=(MODEL, MODEL), down=(MODEL, MODEL))
 GEOMETRY = (
@@ -438,6 +428,7 @@ Down: eigenvalues, eigenvectors, and a flag a class."""
 NOTHING = Traffic(up=(0, 0), down=(0, 0))
 TRAFFIC = {
     "central": NOTHING,
+    "ditto": MODEL_BOTH_WAYS,
     "fedadagrad": MODEL_BOTH_WAYS,
     "fedadam": MODEL_BOTH_WAYS,
     "fedavg": MODEL_BOTH_WAYS,
@@ -446,6 +437,7 @@ TRAFFIC = {
     "feddyn": MODEL_BOTH_WAYS,
     "fedfa": Traffic(up=(MODEL + CHANNELS, MODEL + CHANNELS), down=(MODEL + CHANNELS, MODEL + CHANNELS)),
     "fedgen": Traffic(up=(MODEL + CLASSES, MODEL + CLASSES), down=(MODEL, MODEL + GENERATOR)),
+    "fedlora": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
     "fedlsa": Traffic(up=(MODEL, MODEL), down=(MODEL + MEANS, MODEL + MEANS)),
     "fedmix": MODEL_BOTH_WAYS._replace(prelude=(AVERAGED, 3 * AVERAGED)),
     "fedntd": MODEL_BOTH_WAYS,
@@ -455,6 +447,8 @@ TRAFFIC = {
     ),
     "fedprox": MODEL_BOTH_WAYS,
     "fedtpg": Traffic(up=(PROMPTS, PROMPTS), down=(PROMPTS, PROMPTS)),
+    "fedrep": Traffic(up=(BODY, BODY), down=(BODY, BODY)),
+    "fedsdg": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
     "fedyogi": MODEL_BOTH_WAYS,
     "ggeur+fedavg": MODEL_BOTH_WAYS._replace(prelude=GEOMETRY),
     "ggeur+scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL), prelude=GEOMETRY),
@@ -573,6 +567,7 @@ def test_a_reply_without_private_state_is_not_suspected() -> None:
 
 NEUTRAL: dict[str, dict[str, Any] | str] = {
     "central": "has no server model",
+    "ditto": {},
     "fedadagrad": "scales every coordinate by its past",
     "fedadam": "scales every coordinate by its past",
     "fedavg": {},
@@ -581,6 +576,7 @@ NEUTRAL: dict[str, dict[str, Any] | str] = {
     "feddyn": "has a server term that does not vanish with alpha",
     "fedfa": {"probability": 0.0},
     "fedgen": {"alpha": 0.0, "beta": 0.0},
+    "fedlora": {},
     "fedlsa": "classifies points on the sphere at every setting",
     "fedmix": {"lam": 0.0},
     "fedntd": {"beta": 0.0},
@@ -588,6 +584,8 @@ NEUTRAL: dict[str, dict[str, Any] | str] = {
     "fedproto_avg": {"lam": 0.0},
     "fedprox": {"mu": 0.0},
     "fedtpg": {},
+    "fedrep": "has no global classifier",
+    "fedsdg": "trains private adapters at every setting",
     "fedyogi": "scales every coordinate by its past",
     "ggeur+fedavg": {"samples_per_class": 1},
     "ggeur+scaffold": "corrects drift at every setting",
@@ -757,15 +755,18 @@ def test_clients_that_start_from_their_own_model_are_noticed() -> None:
 
 @every_method
 def test_initial_weights_depend_on_the_seed_alone(name: str) -> None:
-    embedded = needs_vectors(name, "mlp")
-    one, other = (assembled(cell_config(each, "mlp", embedded=embedded)) for each in (name, "fedavg"))
+    if name in NEED_CLIP:
+        pytest.skip("needs the weights of a CLIP model")
+    model = accepted_cell_model(name)
+    embedded = needs_vectors(name, model)
+    one, other = (assembled(cell_config(each, model, embedded=embedded)) for each in (name, "fedavg"))
     assert differing(one.problem.task.initial, other.problem.task.initial) == []
     assert one.fingerprints == other.fingerprints
     method, task = one.problem.method, one.problem.task
     for state in (method.server(task), method.client(task)):
         if "model" in state:
-            assert differing(state["model"], other.problem.task.initial) == []
-    changed = assembled(cell_config(name, "mlp", seed=1))
+            assert differing(state["model"], other.problem.task.initial.only(state["model"])) == []
+    changed = assembled(cell_config(name, model, seed=1))
     assert changed.fingerprints.initial_weights != one.fingerprints.initial_weights
     assert differing(changed.problem.task.initial, one.problem.task.initial)
 

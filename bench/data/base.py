@@ -65,6 +65,13 @@ def normalised(dataset: Dataset) -> Dataset:
     )
 
 
+def distinct(domains: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as they are; a ValueError if one comes twice."""
+    if len(set(domains)) != len(domains):
+        raise ValueError("a domain is named twice")
+    return domains
+
+
 class TrainTest(NamedTuple):
     train: Split
     test: Split

@@ -86,7 +86,7 @@ def assemble(
         test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
         own_test={k: _own_test(group, device) for k, group in wanted.items() if tested},
     )
-    return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
+    return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
 
 def check_method(config: Mapping[str, Any], like: Assembled) -> None:
@@ -197,11 +197,10 @@ def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torc
     }
 
 
-def _fingerprints(
-    dataset: Dataset, partition: Partition, initial: Tree, notes: Sequence[str]
-) -> Fingerprints:
+def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:
     weights = hashlib.sha256()
-    for name, leaf in initial.items():
+    frozen = {name: leaf for name, leaf in task.model.named_parameters() if not leaf.requires_grad}
+    for name, leaf in (task.initial | Tree(frozen)).items():
         weights.update(name.encode())
         weights.update(leaf.cpu().contiguous().numpy().tobytes())
     return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16], tuple(notes))

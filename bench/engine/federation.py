@@ -11,7 +11,7 @@ import torch
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.hosts import Hosts, Problem, correct, fraction, own_accuracy
-from methods.base import Message, State
+from methods.base import FedAlgorithm, Message, State
 from methods.parts.tree import size_in_bytes
 
 
@@ -53,10 +53,20 @@ class Federation:
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
         number = self.rounds + 1
-        exchanged = self._exchange(len(self._phases) - 1, number, self.participants(number))
+        participants = self.participants(number)
+        exchanged = self._exchange(len(self._phases) - 1, number, participants)
         self.rounds = number
-        observed = self.problem.method.observe(self.problem.task, self._server)
-        return {"round": number, **exchanged} | ({"metrics": dict(observed)} if observed else {})
+        observed = self._observe(participants)
+        return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
+
+    def _observe(self, participants: Sequence[int]) -> dict[str, float]:
+        """The method's figures: the server's, and the means of those about the round's clients."""
+        method = self.problem.method
+        figures = dict(method.observe(self.problem.task, self._server))
+        if type(method).observe_client is not FedAlgorithm.observe_client:
+            of_clients = self.hosts.observe(self._server, participants)
+            figures |= {name: fmean(each[name] for each in of_clients) for name in of_clients[0]}
+        return figures
 
     def participants(self, number: int) -> list[int]:
         """The clients of a round, in the order of their ids."""

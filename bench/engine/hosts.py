@@ -68,6 +68,7 @@ class Scores(NamedTuple):
     """Accuracies of one model."""
 
     test: dict[str, float]
+    """Of a client's own model only where there is no global one."""
     own: float | None
     validation: float | None
 
@@ -80,6 +81,9 @@ class Hosts(Protocol):
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         """How well each client predicts, with its private state."""
+
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        """The method's figures about these clients' private state."""
 
     def save(self, folder: Path) -> None: ...
 
@@ -135,6 +139,10 @@ class Host(ABC):
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         return [score(self.problem, server, self.state(client), client) for client in clients]
 
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        method, task = self.problem.method, self.problem.task
+        return [method.observe_client(task, server, self.state(client)) for client in clients]
+
     def save(self, folder: Path) -> None:
         save_state({str(client): state for client, state in self._states.items()}, self._file(folder))
 
@@ -182,12 +190,21 @@ def is_finite(nest: Any) -> bool:
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
     """The accuracies that a client gets with this state (None: with the global model)."""
-    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     held_out = problem.validation.get(client)
+    validation = None if held_out is None else fraction(correct(problem, server, state, held_out))
+    if problem.method.has_global_model:
+        # Nobody asks then how a client's own model does on data unlike its own.
+        alike = [
+            Samples(*(part[positions] for part in problem.test[domain]))
+            for domain, positions in problem.own_test[client].items()
+        ]
+        hits = torch.cat([correct(problem, server, state, samples) for samples in alike])
+        return Scores(test={}, own=fraction(hits), validation=validation)
+    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if right else None,
-        validation=None if held_out is None else fraction(correct(problem, server, state, held_out)),
+        validation=validation,
     )
 
 
