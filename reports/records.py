@@ -51,8 +51,15 @@ class CellRecord:
         return bool(self.config and self.config["method"]["hyperparameters"].get("as_published"))
 
     def accuracy(self, domain: str) -> float | None:
-        """Final test accuracy on a domain as a fraction; None if there is no finite value."""
-        return finite(self.result["final"]["test"].get(domain)) if self.result else None
+        """Test accuracy on a domain as a fraction, of the final round; None if there is no finite value.
+
+        Of the best round on test where the cell follows a paper's code that selects it.
+        """
+        if self.result is None:
+            return None
+        best = self.result.get("oracle", {}).get("round") if self.as_published else None
+        tests = {line["round"]: line["test"] for line in self.rounds if "test" in line}
+        return finite(tests.get(best, self.result["final"]["test"]).get(domain))
 
     @property
     def personal(self) -> float | None:
