@@ -114,7 +114,7 @@ def test_the_slope_of_fedmix_is_trained_on() -> None:
     batch = data._replace(x=data.x.double())
     loss = FedMix(lam=0.3).objective(task, {"means": means}, {})
     y, way = nearby(task.initial, 1), nearby(task.initial.zeros(), 2)
-    slope = float(loss(y + 1e-5 * way, batch) - loss(y - 1e-5 * way, batch)) / 2e-5
+    slope = float((loss(y + 1e-5 * way, batch) - loss(y - 1e-5 * way, batch)).detach()) / 2e-5
     assert float(gradient(loss, y, batch).dot(way)) == pytest.approx(slope, rel=1e-5)
 
 
