@@ -111,6 +111,10 @@ class FedAlgorithm(BaseModel, ABC):
         """Class scores; with a client's state those of its own model, where the method has such."""
         return task.logits(server["model"], x)
 
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        """The same method with another way to predict from the same states, measured beside it."""
+        return {}
+
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         """Figures for the record of a round."""
         return {}

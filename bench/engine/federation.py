@@ -89,7 +89,11 @@ class Federation:
             else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
         )
         own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
-        return _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+        scored = _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+        others = {
+            f"avg_by_{name}": fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others
+        }
+        return scored | ({"metrics": others} if others else {})
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
         right = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -71,6 +72,8 @@ class Scores(NamedTuple):
     """Of a client's own model only where there is no global one."""
     own: float | None
     validation: float | None
+    by_others: dict[str, float]
+    """Mean over the test sets by the method's other ways to predict."""
 
 
 class Hosts(Protocol):
@@ -199,13 +202,24 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
             for domain, positions in problem.own_test[client].items()
         ]
         hits = torch.cat([correct(problem, server, state, samples) for samples in alike])
-        return Scores(test={}, own=fraction(hits), validation=validation)
+        return Scores(test={}, own=fraction(hits), validation=validation, by_others={})
     right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if right else None,
         validation=validation,
+        by_others=_by_others(problem, server, state),
     )
+
+
+def _by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
+    if not problem.test:
+        return {}
+    return {
+        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
+        for name, method in problem.method.other_predictions().items()
+        for other in [replace(problem, method=method)]
+    }
 
 
 def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
