@@ -10,7 +10,7 @@ from cli_runner import BENCH, PRINTING_MODULES, environment
 
 from bench.methods_registry import METHODS
 
-HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy")
+HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
 QUICK = {
     "help": ["--help"],
     "help of run": ["run", "--help"],
