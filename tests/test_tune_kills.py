@@ -42,10 +42,10 @@ class Tuning:
     def wait_for_rounds(self, count: int, process: subprocess.Popen[str]) -> None:
         """Until so many more were done."""
         seen = len(self.package.rounds)
-        reached = wait_until(
-            lambda: len(self.package.rounds) >= seen + count or process.poll() is not None, PATIENCE
-        )
-        assert reached and process.poll() is None, process.communicate()
+        wait_until(lambda: len(self.package.rounds) >= seen + count or process.poll() is not None, PATIENCE)
+        if process.poll() is not None or len(self.package.rounds) < seen + count:
+            kill_session(process)
+            pytest.fail(str(process.communicate()))
 
     def finish(self, process: subprocess.Popen[str]) -> str:
         out, err = process.communicate(timeout=PATIENCE)
@@ -190,7 +190,7 @@ def test_a_search_uses_two_nodes_and_survives_the_loss_of_one(tmp_path: Path) ->
             work = tuning(tmp_path, "random", "none")
             process = work.start("--address", cluster.address)
             both = wait_until(lambda: len({line["node"] for line in package.rounds}) == 2, PATIENCE)
-            assert both, process.communicate()
+            assert both, "one node has done nothing"
             work.wait_for_rounds(6, process)
             cluster.remove_node(second, allow_graceful=False)
             lost = len(package.rounds)
