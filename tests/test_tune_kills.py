@@ -24,8 +24,18 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 ROUNDS = 16
 TRIALS = 6
-PATIENCE = 300
+PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
+
+
+STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    yield
+    while STARTED:
+        kill_session(STARTED.pop())
 
 
 @dataclass
@@ -37,7 +47,9 @@ class Tuning:
     arguments: list[object]
 
     def start(self, *more: object) -> subprocess.Popen[str]:
-        return start_bench(*self.arguments, *more, PYTHONPATH=self.package.path)
+        process = start_bench(*self.arguments, *more, PYTHONPATH=self.package.path)
+        STARTED.append(process)
+        return process
 
     def wait_for_rounds(self, count: int, process: subprocess.Popen[str]) -> None:
         """Until so many more were done."""
