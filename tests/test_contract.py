@@ -327,6 +327,8 @@ def assembled(config: dict[str, Any]) -> Assembled:
 @every_method
 def test_hosts_on_ray_give_the_bits_of_the_loop(name: str, kept_actors: KeptActors, tmp_path: Path) -> None:
     """Without a break; saved by one host and continued by two; and the other way round."""
+    if name in NEED_CLIP:
+        pytest.skip("needs the weights of a CLIP model")
     problem, ray_hosts = real_cell(name, accepted_cell_model(name), 0.6)
     hosts = ray_hosts()
     loop = run(problem, LoopHost(problem), 1, 0.6, save_to=tmp_path / "saved by loop")

@@ -36,7 +36,7 @@ from methods.ditto import Ditto
 from methods.fedlora import FedLoRA
 from methods.fedrep import FedRep
 from methods.fedsdg import GATES, FedSDG, personal
-from methods.parts.batches import RaggedBatches
+from methods.parts.batches import RaggedBatches, Samples
 from methods.parts.lora import adapted_layers
 from methods.parts.optimisers import SGD, Adam, Optimiser
 from methods.parts.task import initial_tree
@@ -125,7 +125,9 @@ def test_one_step_of_plain_descent_is_the_gradient_of_the_objective() -> None:
     batch = one_batch()
     order = [torch.arange(len(batch.y))]
     message = {"model": task.initial}
-    reply, kept = method.round(task).local(client, message, RaggedBatches(batch.x, batch.y, order, 6))
+    reply, kept = method.round(task).local(
+        client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6)
+    )
 
     shared = {name: leaf.clone().requires_grad_() for name, leaf in task.initial.items()}
     private = {name: leaf.clone().requires_grad_() for name, leaf in client["private"].items()}
@@ -149,7 +151,7 @@ def test_three_rates_of_adam() -> None:
     method = FedSDG(private_init_std=0.1, private_lr=2e-3)
     task = vit_task(Adam(lr=1e-3, epsilon=1e-12))
     client, batch = method.client(task), one_batch()
-    batches = RaggedBatches(batch.x, batch.y, [torch.arange(6)], 6)
+    batches = RaggedBatches(Samples(batch.x, batch.y), [torch.arange(6)], 6)
     reply, kept = method.round(task).local(client, {"model": task.initial}, batches)
     factor = "encoder.1.blocks.0.attn.proj.private_b"
     moves = {
@@ -312,7 +314,7 @@ def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Ten
     order = [torch.arange(8), torch.arange(8).flip(0)]
     state = client(task) if client else method.client(task)
     message = {"model": method.server(task)["model"]}
-    reply, kept = method.round(task).local(state, message, RaggedBatches(x, y, order, 4))
+    reply, kept = method.round(task).local(state, message, RaggedBatches(Samples(x, y), order, 4))
     return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,8 +86,14 @@ def _show_method(name: str) -> None:
     console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
     grid = Table("hyperparameter", "default", "type")
     for key, field in kind.model_fields.items():
-        grid.add_row(key, json.dumps(field.default), _type_name(field.annotation))
+        grid.add_row(key, _default(field), _type_name(field.annotation))
     console.print(grid)
+
+
+def _default(field: Any) -> str:
+    from pydantic_core import PydanticUndefined, to_json
+
+    return "" if field.default is PydanticUndefined else to_json(field.default).decode()
 
 
 def _type_name(annotation: Any) -> str:

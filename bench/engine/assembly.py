@@ -130,7 +130,7 @@ def _task(
 ) -> Task:
     first = next(iter(dataset.train.values()))
     spec = model_spec(config["model"])
-    encoder = encoder_spec(config["encoder"]) if "encoder" in config else None
+    encoder = encoder_spec(config["encoder"]["name"]) if "encoder" in config else None
     context = Context(tuple(dataset.classes), encoder, cache_root())
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"], context).to(device)
     return Task(

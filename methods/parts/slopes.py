@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def with_slopes(
@@ -16,9 +17,11 @@ def with_slopes(
         return values[0].sum(), values
 
     if stacked:
-        gradient, values = torch.func.grad(summed, has_aux=True)(x)
+        with sdpa_kernel(SDPBackend.MATH):
+            gradient, values = torch.func.grad(summed, has_aux=True)(x)
     else:  # batch norm, which is never stacked, keeps its statistics in place: `func.grad` forbids that
         x = x.detach().requires_grad_()
-        total, values = summed(x)
-        (gradient,) = torch.autograd.grad(total, x, create_graph=True)
+        with sdpa_kernel(SDPBackend.MATH):  # the only attention that has second derivatives
+            total, values = summed(x)
+            (gradient,) = torch.autograd.grad(total, x, create_graph=True)
     return values, (gradient * direction).flatten(start_dim=1).sum(dim=1)
