@@ -83,7 +83,7 @@ def test_a_shown_suite_is_the_suite_in_full(name: str, tmp_path: Path) -> None:
 def test_a_shown_method_has_its_paper_and_all_hyperparameters(name: str) -> None:
     text = printed("show", "method", name)
     assert METHODS.summaries()[name] in " ".join(text.split())
-    rows = set(re.findall(r"│ (\w+) +│", text))
+    rows = set(re.findall(r"^│ (\w+) +│", text, re.MULTILINE))
     assert rows == set(METHODS.load(name).model_fields)
     for key, field in METHODS.load(name).model_fields.items():
         if field.default is None or isinstance(field.default, int | float | str):
