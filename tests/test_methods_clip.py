@@ -186,7 +186,7 @@ def test_a_cell_on_a_clip_model(method: str, clip: SmallClip, office: Path, tmp_
     problem = assemble(config_of(method, clip.encoder), office).problem
     task = problem.task
     assert task.optimiser == METHODS[method].client_optimiser
-    assert choose(task)[0] == {"fedclip": "stacked", "fedtpg": "loop"}[method]
+    assert choose(problem)[0] == {"fedclip": "stacked", "fedtpg": "loop"}[method]
     x = problem.test["amazon"].x
     with task.evaluation():
         logits = task.logits(task.initial, x)
