@@ -273,7 +273,7 @@ def test_every_round_is_recorded_once(completed: Result) -> None:
 def test_table_files_and_where_to_go_on_are_told(completed: Result) -> None:
     out = completed.outcome.out
     assert "executor: ray (asked for with --executor)" in out
-    assert re.search(r"SCAFFOLD( +\d+\.\d\d ±\d+\.\d\d){4}", out)
+    assert re.search(r"SCAFFOLD( +\d+\.\d\d ±\d+\.\d\d(?: ?[≈*])*){4}", out)
     assert re.search(r"Fragile( +\d+\.\d\d ±\d+\.\d\d){4}", out)
     assert "–" not in completed.files["tables/tiny.md"][0].decode()
     tables = [f"tables/tiny.{suffix}" for suffix in ("md", "tex", "csv")]
