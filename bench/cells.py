@@ -227,7 +227,9 @@ def failure_of(directory: Path) -> str | None:
 
 
 def _with_scores(record: dict[str, Any], scores: dict[str, Any]) -> dict[str, Any]:
-    return {"round": record.pop("round"), **scores, **record}
+    metrics = {**scores.pop("metrics", {}), **record.pop("metrics", {})}
+    together = {"round": record.pop("round"), **scores, **record}
+    return together | ({"metrics": metrics} if metrics else {})
 
 
 def _json_line(record: Mapping[str, Any]) -> str:

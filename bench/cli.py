@@ -44,6 +44,9 @@ def run(
     methods: Annotated[str | None, typer.Option(help="Only these methods: a,b,c.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="What turns images into features: see `bench list encoders`.")
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", help="Another value: fedlsa.lam=0.7, training.epochs=1.")
     ] = None,
@@ -72,6 +75,7 @@ def run(
         methods=None if methods is None else [name.strip() for name in methods.split(",") if name.strip()],
         seeds=seeds,
         rounds=rounds,
+        encoder=encoder,
         assignments=assignments or [],
         executor=executor,
         hosts=hosts,
@@ -165,20 +169,35 @@ def tune(
 def report(
     runs: Annotated[list[str], typer.Argument(help="Run folders, or names of suites below --runs.")],
     formats: Annotated[
-        str, typer.Option("--format", help="md, latex, csv, separated by commas.")
-    ] = "md,latex,csv",
+        str, typer.Option("--format", help="md, latex, csv, html, separated by commas.")
+    ] = "md,latex,csv,html",
     out: Annotated[Path | None, typer.Option(help="Folder for the files; default: the run's own.")] = None,
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+    mix: Annotated[
+        bool, typer.Option("--mix", help="Put runs into one table although they are not comparable.")
+    ] = False,
 ) -> None:
-    """Make the tables and figures of finished runs again from their records."""
+    """Make tables, figures and page of runs again from their records; runs of one suite become one."""
     from bench.commands.report import report_runs
 
-    report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root)
+    report_runs(runs, [name.strip() for name in formats.split(",") if name.strip()], out, root, mix)
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="A run folder, or the name of a suite below --runs.")],
+    second: Annotated[str, typer.Argument(help="Another one.")],
+    root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
+) -> None:
+    """Show what changed between two runs, cell by cell."""
+    from bench.commands.compare import compare_two
+
+    compare_two(first, second, root)
 
 
 @app.command(name="list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models or runs.")],
+    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models, encoders or runs.")],
     root: Annotated[Path, typer.Option("--runs", help="Folder of the runs.")] = Path("runs"),
 ) -> None:
     """List what there is."""
@@ -251,13 +270,13 @@ def doctor(
 
 @app.command()
 def speed(
-    work: Annotated[str, typer.Option(help="digits, synth or cnn.")] = "digits",
+    work: Annotated[str, typer.Option(help="digits, synth, cnn or heads.")] = "digits",
     repeats: Annotated[int, typer.Option(min=1, help="How often each side is measured, in turn.")] = 7,
 ) -> None:
     """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""
-    from bench.commands.speed import compare
+    from bench.commands.speed import compare as compare_executors
 
-    compare(work, repeats)
+    compare_executors(work, repeats)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from bench.errors import UserError, nearest
 from bench.validation import validated
@@ -21,7 +21,10 @@ class Section(BaseModel):
 
 class Training(Section):
     rounds: int = Field(ge=1)
-    epochs: int = Field(ge=1)
+    epochs: int = Field(default=1, ge=1)
+    """A client's passes over its samples in a round."""
+    steps: int | None = Field(default=None, ge=1, exclude_if=lambda steps: steps is None)
+    """Instead, so many steps in a round: the same work for clients and methods with more or fewer samples."""
     batch_size: int = Field(ge=1)
     participation: float = Field(default=1.0, gt=0, le=1)
     optimiser: dict[str, Any]
@@ -36,12 +39,22 @@ class Evaluation(Section):
     """Also measure every client on its own kind of data."""
 
 
+class EncoderChoice(Section):
+    """What turns the images into features once and for all, before anything is trained."""
+
+    name: str
+    normalised: bool = False
+    """Whether features are scaled to length 1."""
+
+
 class MethodEntry(Section):
     """A row of the table: a method, with other hyperparameters than its defaults if need be."""
 
     name: str
     label: str | None = None
     set: dict[str, Any] = {}
+    model: dict[str, Any] | None = None
+    """Instead of the suite's, for a method that needs more than others to train."""
 
 
 class Variant(Section):
@@ -52,8 +65,25 @@ class Variant(Section):
 
 
 class TableLayout(Section):
-    kind: Literal["domains", "variants"] = "domains"
-    """Methods × domains for each variant, or methods × variants."""
+    kind: Literal["domains", "variants", "ablation", "wrapped"] = "domains"
+    """Methods × domains for each variant, methods × variants, the same with ticks for the parts that a row
+    has, or methods with and without a wrapper side by side."""
+    switches: dict[str, str] | None = None
+    """Of an ablation: hyperparameter → heading of its column of ticks."""
+    wrapper: str | None = None
+    """The method that wraps others: `ggeur` pairs `fedprox` with `ggeur+fedprox`."""
+
+    @model_validator(mode="after")
+    def _has_the_settings_of_its_kind(self) -> TableLayout:
+        for kind, key, value in (
+            ("ablation", "switches", self.switches),
+            ("wrapped", "wrapper", self.wrapper),
+        ):
+            if self.kind == kind and not value:
+                raise ValueError(f"the table kind '{kind}' needs the key '{key}'; give it a value")
+            if self.kind != kind and value is not None:
+                raise ValueError(f"the key '{key}' belongs to the table kind '{kind}', not '{self.kind}'")
+        return self
 
 
 class Suite(Section):
@@ -62,6 +92,7 @@ class Suite(Section):
     title: str
     dataset: dict[str, Any]
     partition: dict[str, Any]
+    encoder: EncoderChoice | None = None
     model: dict[str, Any]
     training: Training
     evaluation: Evaluation = Evaluation()
@@ -77,6 +108,11 @@ class Suite(Section):
             return entries
         return [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
 
+    @field_validator("encoder", mode="before")
+    @classmethod
+    def _name_alone_is_a_choice(cls, choice: Any) -> Any:
+        return {"name": choice} if isinstance(choice, str) else choice
+
     def changed(self, assignments: dict[str, Any]) -> Suite:
         """The suite with other values at dotted keys: `training.rounds`, `fedlsa.lam`, …"""
         raw = self.model_dump(exclude_unset=True)
@@ -91,11 +127,13 @@ class Suite(Section):
         return self.model_copy(update={"methods": tuple(chosen)})
 
 
-_SECTIONS = ("dataset", "partition", "model", "training", "evaluation")
+_SECTIONS = ("dataset", "partition", "encoder", "model", "training", "evaluation")
 
 
 def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
     section, _, rest = key.partition(".")
+    if key == "encoder" and isinstance(value, str):
+        rest = "name"
     if section in _SECTIONS and not rest and isinstance(value, dict):
         raw[section] = value
         return

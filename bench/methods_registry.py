@@ -1,19 +1,55 @@
-"""All methods by name: the files of `methods/`, and those that other packages register."""
+"""All methods by name: the files of `methods/`, those of other packages, and wrappers around them."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from bench.errors import UserError, nearest
 from bench.registry import Registry
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
+    from methods.wrappers.base import Wrapper
+
+AROUND = "+"
 
 
-def _base() -> type[FedAlgorithm]:
+def _method() -> type[FedAlgorithm]:
     from methods.base import FedAlgorithm
 
     return FedAlgorithm
 
 
-METHODS: Registry[FedAlgorithm] = Registry("methods", group="bench.methods", kind="method", base=_base)
+def _wrapper() -> type[Wrapper]:
+    from methods.wrappers.base import Wrapper
+
+    return Wrapper
+
+
+WRAPPERS: Registry[Wrapper] = Registry(
+    "methods.wrappers", group="bench.wrappers", kind="wrapper", base=_wrapper
+)
+
+
+class Methods(Registry["FedAlgorithm"]):
+    """`scaffold` is a method, `ggeur+scaffold` the wrapper ggeur around it."""
+
+    def load(self, name: str) -> type[FedAlgorithm]:
+        wrapper, plus, inner = name.partition(AROUND)
+        if plus:
+            return _wrapped(wrapper, inner)
+        if name in WRAPPERS.names():
+            raise UserError(f"'{name}' goes around another method: write {name}{AROUND}fedavg, say")
+        if name not in self.names():
+            known = [*self.names(), *(f"{wrapper}{AROUND}fedavg" for wrapper in WRAPPERS.names())]
+            raise UserError(f"unknown method '{name}'; {nearest(name, known)}")
+        return super().load(name)
+
+
+@cache
+def _wrapped(wrapper: str, inner: str) -> type[FedAlgorithm]:
+    return WRAPPERS.load(wrapper).around(METHODS.load(inner))
+
+
+METHODS = Methods("methods", group="bench.methods", kind="method", base=_method)

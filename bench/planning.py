@@ -11,6 +11,7 @@ from typing import Any
 from bench.config import MethodEntry, Suite
 from bench.data import dataset_spec
 from bench.data.partitions import partition_spec
+from bench.encoders import encoder_spec
 from bench.errors import UserError
 from bench.methods_registry import METHODS
 from bench.models import model_spec
@@ -59,6 +60,7 @@ def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> Plann
     method = validated(kind, entry.set, f"method '{entry.name}'")
     dataset = dict(suite.dataset)
     name = _name(dataset, "dataset")
+    model = entry.model or kind.own_model or suite.model
     optimiser = validated_union(Optimiser, suite.training.optimiser, "training.optimiser")
     config: dict[str, Any] = {
         "schema": SCHEMA,
@@ -66,7 +68,8 @@ def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> Plann
         "variant": variant,
         "dataset": {"name": name, **dataset_spec(name, dataset).model_dump(mode="json")},
         "partition": partition_spec(suite.partition).model_dump(mode="json"),
-        "model": {"name": suite.model.get("name"), **model_spec(suite.model).model_dump(mode="json")},
+        **_encoder(suite),
+        "model": {"name": model.get("name"), **model_spec(model).model_dump(mode="json")},
         "training": {
             **suite.training.model_dump(mode="json"),
             "optimiser": optimiser.model_dump(mode="json"),
@@ -82,6 +85,13 @@ def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> Plann
     label = entry.label or kind.label
     cell = identity(config)
     return PlannedCell(cell, {"cell": cell, **config}, entry.name, label, variant, seed)
+
+
+def _encoder(suite: Suite) -> dict[str, Any]:
+    if suite.encoder is None:
+        return {}
+    encoder_spec(suite.encoder.name)
+    return {"encoder": suite.encoder.model_dump(mode="json")}
 
 
 def _name(mapping: dict[str, Any], where: str) -> str:

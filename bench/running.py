@@ -21,17 +21,22 @@ from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.executors import check_executor, choose
 from bench.errors import UserError
 from bench.files import write_json
+from bench.partition_record import write_partition
 from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, items_of, make_view
 from bench.tracking import Tracker, TrackingError
-from reports.figures import convergence_figure
-from reports.records import load_run
-from reports.write import write_tables
+from reports.beside import find_beside
+from reports.figures import write_figures, write_ranking
+from reports.page import write_page
+from reports.ranking import rank_runs
+from reports.records import Run, load_run
+from reports.tables import tables_of
+from reports.write import PAGE, write_tables
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.tuning import Resources
 
-FORMATS = ("md", "latex", "csv")
+FORMATS = ("md", "latex", "csv", PAGE)
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Plan:
                     "version": self.suite.version,
                     "title": self.suite.title,
                 },
-                "table": self.suite.table.model_dump(),
+                "table": self.suite.table.model_dump(exclude_none=True),
                 "domains": self._domains(),
                 "set": self.settings,
                 **({"tuning": self.tuning} if self.tuning else {}),
@@ -97,7 +102,8 @@ def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
     check_executor(conditions.executor)
     settings: dict[str, Assembled] = {}
     for cell in plan.pending:
-        setting = repr([cell.config[key] for key in ("dataset", "partition", "model", "training")])
+        keys = ("dataset", "partition", "encoder", "model", "training")
+        setting = repr([cell.config.get(key) for key in keys])
         if setting not in settings:
             settings[setting] = assemble(cell.config, conditions.data_root)
         check_method(cell.config, settings[setting])
@@ -134,6 +140,8 @@ def run(
         for left_by_a_kill in plan.directory.glob(f"{SCRATCH}*"):
             shutil.rmtree(left_by_a_kill, ignore_errors=True)
         plan.write()
+        if plan.pending:
+            write_partition(plan.directory, plan.cells[0], conditions.data_root)
         recording.catch_up([cell for cell in plan.cells if is_done(plan.directory / cell.directory)])
         pending = plan.pending
         if resources and pending:
@@ -224,15 +232,17 @@ class _Watcher:
 
 
 def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path | None = None) -> list[Path]:
-    """Tables and figures of a run directory."""
-    target = out or directory
-    files = write_tables(directory, formats, target / "tables")
-    run = load_run(directory)
-    if not any(cell.result for cell in run.cells):
-        return files
-    figures = target / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
-    return files + convergence_figure(run, figures / "convergence")
+    """Tables, figures and the page of a run directory."""
+    return write_reports_of(load_run(directory), formats, out or directory)
+
+
+def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Path]:
+    """Tables, figures and the page of a run, or of several that have been merged into one."""
+    beside = find_beside(Path(run.source))
+    files = write_tables(tables_of(run), run.suite.name, formats, target / "tables")
+    files += write_figures(run, target / "figures", beside)
+    files += write_ranking(rank_runs([run]), target / "figures")
+    return [*files, write_page(run, target, beside)] if PAGE in formats else files
 
 
 def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:
@@ -249,9 +259,7 @@ def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> lis
     ]
     if first is not None:
         asked = conditions.executor
-        chosen, reason = (
-            choose(first.problem.task) if asked == "auto" else (asked, "asked for with --executor")
-        )
+        chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
     return lines

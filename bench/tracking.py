@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +75,10 @@ class Tracker:
                     client.log_artifact(run_id, str(cell_dir / name))
             self._mark(cell_dir, run_id, digest)
 
-    def log_suite(self, run_dir: Path, artefacts: Sequence[Path]) -> None:
-        """Put tables and figures into the run of the suite, in place of those of the same names."""
+    def log_suite(self, run_dir: Path) -> None:
+        """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
         with self._failures_reported("the tables and figures"):
+            artefacts = suite_artefacts(run_dir)
             digest = digest_of(artefacts)
             if self._is_logged(run_dir, digest):
                 return
@@ -210,6 +211,20 @@ class Tracker:
                 f"MLflow at {self.address} did not take {what} ({cause}); "
                 "the records are complete, run the same command again to log them."
             ) from error
+
+
+def suite_artefacts(run_dir: Path) -> list[Path]:
+    """The tables, figures and pages in a run's folder, whoever made them."""
+    found = (path for pattern in ("tables/*", "figures/*", "*.html") for path in run_dir.glob(pattern))
+    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+
+
+def recorded_store(run_dir: Path) -> str | None:
+    """The address of the store that has the tables of this run, without credentials; None if none has."""
+    try:
+        return str(json.loads((run_dir / MARKER).read_text())["uri"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def without_credentials(uri: str) -> str:

@@ -10,18 +10,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor
+from torch import Generator, Tensor
 
-from methods.parts.batches import Batch, Batches
+from methods.parts.batches import Batch, Batches, Samples
 from methods.parts.optimisers import Optimiser
 from methods.parts.task import Task
 from methods.parts.training import Loss
-from methods.parts.tree import Tree, weighted_sum
+from methods.parts.tree import Tree
 
-__all__ = ["Batch", "Batches", "FedAlgorithm", "Loss", "Message", "Reply", "Round", "State", "Task", "Tree"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "FedAlgorithm",
+    "Loss",
+    "Message",
+    "Reply",
+    "Round",
+    "Samples",
+    "State",
+    "Task",
+    "Tree",
+]
 
 State: TypeAlias = dict[str, Any]
 """Names to trees and tensors. Of one shape for all clients, so that clients can be stacked."""
@@ -42,9 +54,11 @@ class Round(NamedTuple):
     down: Callable[[State, int], Message]
     """(server, client id) → message"""
     local: Callable[[State, Message, Batches], tuple[Message, State]]
-    """(client, message, batches) → (reply, client)"""
+    """(client, message, batches) → (reply, client); what is missing from the new state stays as it was"""
     aggregate: Callable[[State, Sequence[Reply]], State]
     """(server, replies in the order of the clients) → server"""
+    one_by_one: bool = False
+    """Before round 1: `aggregate` gets one reply at a time, and none at the end, since they are large."""
 
 
 class FedAlgorithm(BaseModel, ABC):
@@ -58,11 +72,15 @@ class FedAlgorithm(BaseModel, ABC):
     """Without one, a table shows the mean over the clients' own models."""
     pools_data: ClassVar[bool] = False
     """One client holds the data of all."""
+    own_model: ClassVar[Mapping[str, Any] | None] = None
+    """The model, where it is not the suite's: for methods that consist in a way to make logits."""
 
-    weighting: Literal["samples", "uniform"] = "samples"
-    """How much a client counts in an average: by its number of samples, or all the same."""
     optimiser: Optimiser | None = None
     """The clients' optimiser, where it is not the suite's."""
+
+    @property
+    def client_optimiser(self) -> Optimiser | None:
+        return self.optimiser
 
     def server(self, task: Task) -> State:
         """What the server keeps, at the start."""
@@ -73,8 +91,17 @@ class FedAlgorithm(BaseModel, ABC):
         return {}
 
     def prelude(self, task: Task) -> list[Round]:
-        """Exchanges with all clients before round 1."""
+        """Exchanges with all clients before round 1, computed one client at a time by every executor."""
         return []
+
+    @property
+    def resamples(self) -> bool:
+        """Whether `training_samples` gives others in every epoch."""
+        return False
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        """What a client trains on in its rounds: its own samples, unless the method makes more of them."""
+        return own
 
     @abstractmethod
     def round(self, task: Task) -> Round:
@@ -84,17 +111,17 @@ class FedAlgorithm(BaseModel, ABC):
         """Class scores; with a client's state those of its own model, where the method has such."""
         return task.logits(server["model"], x)
 
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        """The same method with another way to predict from the same states, measured beside it."""
+        return {}
+
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         """Figures for the record of a round."""
         return {}
 
+    def observe_client(self, task: Task, server: State, client: State) -> Mapping[str, float]:
+        """Figures about a client's private state; the record has their mean over the round's clients."""
+        return {}
+
     def check(self, task: Task) -> None:
         """Raise ValueError with one sentence if the method cannot work on this task."""
-
-    def weights(self, replies: Sequence[Reply]) -> list[float]:
-        """The clients' shares in an average; they sum to 1."""
-        parts = [reply.samples if self.weighting == "samples" else 1 for reply in replies]
-        return [part / sum(parts) for part in parts]
-
-    def average(self, replies: Sequence[Reply], key: str = "model") -> Tree:
-        return weighted_sum([reply.content[key] for reply in replies], self.weights(replies))

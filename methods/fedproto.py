@@ -15,8 +15,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batches, Message, Round, State, Task
+from methods.base import Batches, FedAlgorithm, Message, Round, State, Task
 from methods.parts.prototypes import PrototypeLearning
+
+Prediction = Literal["prototypes", "classifier"]
 
 
 class FedProto(PrototypeLearning):
@@ -25,7 +27,8 @@ class FedProto(PrototypeLearning):
 
     lam: float = Field(default=1.0, ge=0)
     """λ, the weight of the pull."""
-    prediction: Literal["prototypes", "classifier"] = "prototypes"
+    prediction: Prediction = "prototypes"
+    """Which of the two the table shows; the other one is recorded too."""
 
     def server(self, task: Task) -> State:
         return {}
@@ -49,6 +52,10 @@ class FedProto(PrototypeLearning):
         if self.prediction == "classifier" or "prototypes" not in server:
             return task.logits_from(client["model"], z)
         return self.closeness(z, server["prototypes"], server["known"])
+
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        other: Prediction = "classifier" if self.prediction == "prototypes" else "prototypes"
+        return {other: self.model_copy(update={"prediction": other})}
 
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         return {"classes_with_prototype": float(server["known"].sum())} if server else {}

@@ -1,12 +1,12 @@
 """What stands above and below a table: how its numbers were made, and what is missing from them."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from reports.columns import NOISE
+from reports.columns import DIFFERS, NOISE
 from reports.records import CellRecord, Run
-from reports.scores import BOUNDS, Entry
+from reports.scores import Entry
 from reports.statistics import FEWEST_SEEDS, SIGNIFICANCE
 from reports.table import Footnote, Row
 
@@ -33,49 +33,69 @@ def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Fo
         done = [cell for cell in cells if cell.result and cell.config]
         return agreed(what, ((_name(cell), get(cell.config)) for cell in done))
 
-    def of_results(what: str, get: Callable[[Any], str]) -> str:
-        return agreed(what, ((_name(cell), get(cell.result)) for cell in cells if cell.result))
+    def of_results(what: str, get: Callable[[CellRecord], str]) -> str:
+        return agreed(what, ((_name(cell), get(cell)) for cell in cells if cell.result))
 
     version = of_configs("suite version", lambda config: str(config["suite"]["version"]))
     if version == "unknown":
         version = str(run.suite.version)
-    name = " ".join(filter(None, (run.suite.name, variant)))
     title = f": {run.suite.title}" if run.suite.title else ""
     seeds = agreed("number of seeds", ((_name(row.cells[0]), str(len(row.cells))) for row in rows))
     counts = {"1": "one seed", "mixed": "mean ± sample std over seeds (their number is mixed)"}
     over = counts.get(seeds, f"mean ± sample std over {seeds} seeds")
+    tuning = agreed("hyperparameters", ((_name(cell), _hyperparameters(cell)) for cell in cells))
     statements = [
-        f"{name} (version {version}){title}.",
+        f"{name_of(run, variant)} (version {version}){title}.",
         f"Top-1 accuracy in percent; {over}; selection: final round;",
-        f"hyperparameters: {_tuning(run)};",
+        f"hyperparameters: {tuning};",
         f"validation: {of_configs('validation share', _validation)};",
-        f"rounds: {of_results('number of rounds', lambda result: str(result['rounds']))};",
+        f"rounds: {of_results('number of rounds', _rounds)};",
         f"data checksum: {of_results('data checksum', _checksum)};",
         f"commit: {of_results('commit', _commit)}.",
     ]
     return " ".join(statements), footnotes
 
 
-def footnotes_for(rows: Sequence[Entry], table_rows: Iterable[Row]) -> list[Footnote]:
+def name_of(run: Run, variant: str) -> str:
+    """The suite and the variant in one."""
+    return " ".join(filter(None, (run.suite.name, variant)))
+
+
+def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
     """Explanations of the signs in use, then what failed, is unfinished, or has no finite value."""
-    table_rows = list(table_rows)
+    footnotes = sign_notes(table_rows, reference)
+    if all(len(row.cells) < FEWEST_SEEDS for row in rows):
+        footnotes.append(Footnote(f"Too few seeds for tests and intervals, which need {FEWEST_SEEDS}."))
+    return footnotes + _gaps(rows)
+
+
+def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]:
+    """Explanations of the marks and signs in use; `reference` is what the tests compare with."""
     signs = {sign for row in table_rows for cell in row.cells for sign in cell.signs}
     signs |= {sign for row in table_rows for sign in row.signs}
     footnotes = []
     if any(cell.mark for row in table_rows for cell in row.cells):
         footnotes.append(
             Footnote(
-                "Bold: best, underlined: second of the federated methods in each column, by the digits "
-                "shown; only leads on AVG are tested."
+                "Bold: best, underlined: second of the federated methods in each column, by the digits shown."
             )
         )
-    if bounds := [row.label for row in table_rows if row.method in BOUNDS]:
+    if bounds := [row.label for row in table_rows if row.bound]:
         footnotes.append(Footnote(f"Bounds, not ranked: {', '.join(bounds)}."))
+    if DIFFERS in signs:
+        footnotes.append(
+            Footnote(
+                f"differs from {reference} (paired t-test over seeds × domains, corrected after Holm over "
+                f"the methods: p < {SIGNIFICANCE}, at least {FEWEST_SEEDS} seeds).",
+                sign=DIFFERS,
+            )
+        )
     if NOISE in signs:
         footnotes.append(
             Footnote(
-                "lead inside the noise (paired t-test over seeds × domains against the second, corrected "
-                f"after Holm over the methods: p ≥ {SIGNIFICANCE}, or fewer than {FEWEST_SEEDS} seeds).",
+                "lead inside the noise (paired t-test against the second, over seeds and for AVG over seeds "
+                f"× domains, corrected after Holm over the methods: p ≥ {SIGNIFICANCE}, or fewer than "
+                f"{FEWEST_SEEDS} seeds).",
                 sign=NOISE,
             )
         )
@@ -85,16 +105,15 @@ def footnotes_for(rows: Sequence[Entry], table_rows: Iterable[Row]) -> list[Foot
                 "run as the paper's code does it, best round on test included; not ranked.", sign=AS_PUBLISHED
             )
         )
-    for sign in sorted(signs - {NOISE, AS_PUBLISHED}):
+    for sign in sorted(signs - {NOISE, DIFFERS, AS_PUBLISHED}):
         have, planned = sign.split("/")
         footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
-    return footnotes + _gaps(rows)
+    return footnotes
 
 
 def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
     cells = [cell for row in rows for cell in row.cells]
-    results = [cell.result for cell in cells if cell.result]
-    notes = dict.fromkeys(note for result in results for note in result["provenance"].get("data_notes", ()))
+    notes = dict.fromkeys(note for cell in cells for note in cell.provenance.get("data_notes") or ())
     footnotes = [Footnote(f"Data: {note}.") for note in notes]
     failures: dict[str, list[CellRecord]] = {}
     for cell in cells:
@@ -136,16 +155,38 @@ def _name(cell: CellRecord) -> str:
     return " ".join(filter(None, (cell.label, cell.variant)))
 
 
-def _tuning(run: Run) -> str:
-    if run.tuning:
-        stated = {key: value for key, value in run.tuning.items() if key != "methods"}
-        budget = "tuned (" + ", ".join(f"{key}: {value}" for key, value in stated.items()) + ")"
-        return budget + (f" except {_changes(run)}" if run.settings else "")
-    return f"suite defaults except {_changes(run)}" if run.settings else "suite defaults"
+def _hyperparameters(cell: CellRecord) -> str:
+    changes = ", ".join(f"{key} = {value}" for key, value in cell.settings.items())
+    found = tuning_budget(cell.tuning) if cell.tuning else "suite defaults"
+    return f"{found} except {changes}" if changes else found
 
 
-def _changes(run: Run) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in run.settings.items())
+def tuning_budget(tuning: Mapping[str, Any]) -> str:
+    """How much was spent on finding hyperparameters, and on what they were judged: one phrase."""
+    spent = dict(tuning)
+    methods = spent.pop("methods", None)
+    budgets = {str(trials) for trials in trials_of(tuning).values()}
+    trials = spent.pop("trials", None)
+    judged = spent.pop("selected_on", None)
+    if len(budgets) > 1 and isinstance(methods, Mapping):
+        each = ", ".join(f"{name} {count}" for name, count in trials_of(tuning).items())
+        parts = [f"unequal numbers of trials: {each}"]
+    else:
+        parts = [f"{trials} trials a method"] if trials is not None else []
+    parts += [f"{key} {value}" for key, value in spent.items() if value is not None]
+    found = f"tuned ({', '.join(parts)})" if parts else "tuned"
+    return f"{found}, selected on {judged}" if judged is not None else found
+
+
+def trials_of(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """The number of trials that each tuned method was given."""
+    methods = tuning.get("methods")
+    if not isinstance(methods, Mapping):
+        return {}
+    return {
+        str(name): entry.get("trials", tuning.get("trials")) if isinstance(entry, Mapping) else entry
+        for name, entry in methods.items()
+    }
 
 
 def _validation(config: Any) -> str:
@@ -153,11 +194,15 @@ def _validation(config: Any) -> str:
     return f"{100 * share:g} % of train" if share else "none held out"
 
 
-def _checksum(result: Any) -> str:
-    return (result["provenance"].get("data_checksum") or "unknown")[:12]
+def _rounds(cell: CellRecord) -> str:
+    return str((cell.result or {}).get("rounds", "unknown"))
 
 
-def _commit(result: Any) -> str:
+def _checksum(cell: CellRecord) -> str:
+    return str(cell.provenance.get("data_checksum") or "unknown")[:12]
+
+
+def _commit(cell: CellRecord) -> str:
     """Twelve digits of the hash; whatever follows it, such as `-dirty`, stays."""
-    commit = result["provenance"].get("commit") or "unknown"
+    commit = str(cell.provenance.get("commit") or "unknown")
     return re.sub(r"^([0-9a-f]{12})[0-9a-f]+", r"\1", commit)

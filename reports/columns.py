@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reports.scores import BySeed, Entry
-from reports.statistics import leads_clearly, mean_and_std
+from reports.scores import BySeed, Entry, reference_of
+from reports.statistics import Scores, against, bootstrap_interval, leads_clearly, mean_and_std
 from reports.table import MISSING, Cell, Mark, number, signed_number
 
 NOISE = "≈"
+DIFFERS = "*"
 MISSING_CELL = Cell(MISSING, missing=True)
 
 RowKey = tuple[str, str]
@@ -16,10 +17,11 @@ RowKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and a cell for each row that it concerns."""
+    """A heading and a cell for each row that it concerns; a group is what the headings beside begin with."""
 
     heading: str
     cells: Mapping[RowKey, Cell]
+    group: str = ""
 
 
 def key_of(entry: Entry) -> RowKey:
@@ -28,30 +30,54 @@ def key_of(entry: Entry) -> RowKey:
 
 
 def measured(
-    heading: str, rows: Sequence[Entry], values: Sequence[BySeed], lower_is_better: bool = False
+    heading: str,
+    rows: Sequence[Entry],
+    values: Sequence[BySeed],
+    lower_is_better: bool = False,
+    tested: Sequence[Scores] | None = None,
 ) -> Column:
-    """Mean ± sample std over seeds, the best and the second of the ranked rows marked."""
-    cells = [_summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
-    ranked = {
+    """Mean ± sample std over seeds, the best and the second of the ranked rows marked.
+
+    The best carries a sign if its lead is inside the noise, judged by the `tested` scores of each row, which
+    are the values themselves unless given.
+    """
+    cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
+    means = {
         index: mean
         for index, row in enumerate(rows)
         if row.ranked and (mean := cells[index].mean) is not None
     }
-    for index, mark in zip(ranked, _marks(list(ranked.values()), lower_is_better), strict=True):
-        cells[index] = replace(cells[index], mark=mark)
+    marks = dict(zip(means, _marks(list(means.values()), lower_is_better), strict=True))
+    if tested is None:
+        sense = -1 if lower_is_better else 1
+        tested = [{(seed, ""): sense * value for seed, value in by_seed.items()} for by_seed in values]
+    clear = _is_clear(marks, tested)
+    for index, mark in marks.items():
+        signs = (*cells[index].signs, NOISE) if mark == "best" and not clear else cells[index].signs
+        cells[index] = replace(cells[index], mark=mark, signs=signs)
     return Column(heading, {key_of(row): cell for row, cell in zip(rows, cells, strict=True)})
 
 
 def averages(heading: str, rows: Sequence[Entry]) -> Column:
-    """The AVG of each row; the best one carries a sign if its lead is inside the noise."""
-    column = measured(heading, rows, [row.averages() for row in rows])
-    contest = [row for row in rows if row.ranked and not column.cells[key_of(row)].missing]
-    best = [row for row in contest if column.cells[key_of(row)].mark == "best"]
-    if not best or (len(best) == 1 and _is_clear(best[0], contest, column)):
-        return column
-    noisy = {key_of(row): column.cells[key_of(row)] for row in best}
-    signed = {key: replace(cell, signs=(*cell.signs, NOISE)) for key, cell in noisy.items()}
-    return Column(heading, {**column.cells, **signed})
+    """The AVG of each row, tested over seeds × domains against FedAvg and against the best."""
+    scores = {key_of(row): row.scores() for row in rows}
+    column = measured(heading, rows, [row.averages() for row in rows], tested=list(scores.values()))
+    cells = dict(column.cells)
+    contest = [key_of(row) for row in rows if row.ranked and not cells[key_of(row)].missing]
+    if reference := reference_of(rows):
+        others = [key for key in contest if key != key_of(reference)]
+        found = against(scores[key_of(reference)], [scores[key] for key in others])
+        for key, comparison in zip(others, found, strict=True):
+            if comparison is not None:
+                signs = (*cells[key].signs, DIFFERS) if comparison.significant else cells[key].signs
+                cells[key] = replace(cells[key], p=comparison.p, signs=signs)
+    if len(contest) > 1:
+        best = max(contest, key=lambda key: cells[key].mean or 0.0)
+        others = [key for key in contest if key != best]
+        found = against(scores[best], [scores[key] for key in others])
+        for key, comparison in zip(others, found, strict=True):
+            cells[key] = replace(cells[key], p_best=comparison.p if comparison else None)
+    return Column(heading, cells)
 
 
 def differences(heading: str, column: Column, references: Mapping[RowKey, float | None]) -> Column:
@@ -72,13 +98,17 @@ def printed(heading: str, numbers: Mapping[RowKey, float]) -> Column:
     return Column(heading, {key: Cell(number(value), mean=value) for key, value in numbers.items()})
 
 
-def _summary(by_seed: BySeed, planned: int) -> Cell:
+def summary(by_seed: BySeed, planned: int) -> Cell:
+    """Mean ± sample std over the seeds there are, with a sign if more were planned."""
     mean, std = mean_and_std(by_seed.values())
     if mean is None:
         return MISSING_CELL
     text = number(mean) if std is None else f"{number(mean)} ± {number(std)}"
     n = len(by_seed)
-    return Cell(text, mean=mean, std=std, n=n, signs=(f"{n}/{planned}",) if n < planned else ())
+    interval = bootstrap_interval(by_seed.values())
+    return Cell(
+        text, mean=mean, std=std, n=n, interval=interval, signs=(f"{n}/{planned}",) if n < planned else ()
+    )
 
 
 def _marks(values: Sequence[float], lower_is_better: bool) -> list[Mark]:
@@ -92,7 +122,11 @@ def _marks(values: Sequence[float], lower_is_better: bool) -> list[Mark]:
     return ["best" if value == first else "second" if value == second else "" for value in shown]
 
 
-def _is_clear(best: Entry, contest: Sequence[Entry], column: Column) -> bool:
-    rivals = [row for row in contest if row is not best]
-    closest = [index for index, row in enumerate(rivals) if column.cells[key_of(row)].mark == "second"]
-    return leads_clearly(best.scores(), [row.scores() for row in rivals], closest)
+def _is_clear(marks: Mapping[int, Mark], tested: Sequence[Scores]) -> bool:
+    """Whether there is one best and it beats every second by more than the noise."""
+    best = [index for index, mark in marks.items() if mark == "best"]
+    if len(best) != 1:
+        return False
+    rivals = [index for index in marks if index != best[0]]
+    closest = [place for place, index in enumerate(rivals) if marks[index] == "second"]
+    return leads_clearly(tested[best[0]], [tested[index] for index in rivals], closest)

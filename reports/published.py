@@ -22,24 +22,44 @@ class Printed:
     """By domain or by variant, as the paper's table has it."""
 
 
-def printed_numbers(suite: str, method: str) -> Printed | None:
-    """The printed row of a method on a suite; None if no paper at hand prints one."""
-    return _all_printed().get((suite, method))
+@dataclass(frozen=True)
+class _Row:
+    printed: Printed
+    settings: Mapping[str, Any]
+    """Hyperparameters that a run must have for the row to be about it."""
+
+
+def printed_numbers(
+    suite: str, method: str, hyperparameters: Mapping[str, Any] | None = None
+) -> Printed | None:
+    """The printed row of a method on a suite; None if no paper at hand prints one.
+
+    A row of an ablation is found only by its hyperparameters.
+    """
+    known = hyperparameters or {}
+    for row in _all_printed().get((suite, method), ()):
+        if all(known.get(key) == value for key, value in row.settings.items()):
+            return row.printed
+    return None
 
 
 @cache
-def _all_printed() -> dict[tuple[str, str], Printed]:
-    found: dict[tuple[str, str], Printed] = {}
+def _all_printed() -> dict[tuple[str, str], list[_Row]]:
+    """By suite and method; an ablation has several rows of one method, told apart by `set`."""
+    found: dict[tuple[str, str], list[_Row]] = {}
     folder = files("reports").joinpath("published")
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if not file.name.endswith(".yaml"):
             continue
         paper = yaml.safe_load(file.read_text(encoding="utf-8"))
         for suite, table in paper["tables"].items():
-            for method, values in table["rows"].items():
+            for method, row in table["rows"].items():
                 if (suite, method) in found:
                     raise ValueError(f"{file.name}: {method} on {suite} is printed in two files")
-                found[suite, method] = _printed(paper, table["columns"], values)
+                settings = row if isinstance(row[0], dict) else [{"set": {}, "values": row}]
+                found[suite, method] = [
+                    _Row(_printed(paper, table["columns"], each["values"]), each["set"]) for each in settings
+                ]
     return found
 
 

@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,31 @@ class CellRecord:
     rounds: list[dict[str, Any]]
     result: Mapping[str, Any] | None
     error: str | None
+    tuning: Mapping[str, Any] | None = None
+    """How the hyperparameters of its run were found; None if they were not searched for."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What was changed of the suite for its run: dotted key → value."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What the result says about code, data and machine; empty without a result."""
+        return (self.result or {}).get("provenance") or {}
+
+    @property
+    def as_published(self) -> bool:
+        """Whether the cell follows a paper's code to the letter, best round on test included."""
+        return bool(self.config and self.config["method"]["hyperparameters"].get("as_published"))
 
     def accuracy(self, domain: str) -> float | None:
-        """Final test accuracy on a domain as a fraction; None if there is no finite value."""
-        return finite(self.result["final"]["test"].get(domain)) if self.result else None
+        """Test accuracy on a domain as a fraction, of the final round; None if there is no finite value.
+
+        Of the best round on test where the cell follows a paper's code that selects it.
+        """
+        if self.result is None:
+            return None
+        best = self.result.get("oracle", {}).get("round") if self.as_published else None
+        tests = {line["round"]: line["test"] for line in self.rounds if "test" in line}
+        return finite(tests.get(best, self.result["final"]["test"]).get(domain))
 
     @property
     def personal(self) -> float | None:
@@ -50,13 +71,23 @@ class CellRecord:
 class Run:
     """A plan and its cells, in the plan's order."""
 
+    source: str
+    """Where it was read."""
     suite: Suite
-    kind: str
+    layout: Mapping[str, Any]
+    """The plan's table section: the kind of table and its settings."""
     domains: tuple[str, ...]
-    tuning: Mapping[str, Any] | None
-    settings: Mapping[str, Any]
-    """What was changed of the suite for this run: dotted key → value."""
     cells: tuple[CellRecord, ...]
+
+    @property
+    def kind(self) -> str:
+        """The kind of table that the plan asks for."""
+        return str(self.layout["kind"])
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What was changed of the suite, as the first cell has it."""
+        return self.cells[0].settings
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -81,12 +112,11 @@ def load_run(path: Path) -> Run:
     try:
         suite = plan["suite"]
         run = Run(
+            source=str(path),
             suite=Suite(suite["name"], suite["version"], suite.get("title", "")),
-            kind=plan["table"]["kind"],
+            layout={"kind": plan["table"]["kind"], **plan["table"]},
             domains=tuple(plan["domains"]),
-            tuning=plan.get("tuning"),
-            settings=plan.get("set") or {},
-            cells=tuple(_load_cell(path, entry) for entry in plan["cells"]),
+            cells=tuple(_load_cell(path, plan, entry) for entry in plan["cells"]),
         )
     except (KeyError, TypeError, AttributeError) as problem:
         raise UserError(
@@ -98,7 +128,7 @@ def load_run(path: Path) -> Run:
     return run
 
 
-def _load_cell(run_directory: Path, entry: Mapping[str, Any]) -> CellRecord:
+def _load_cell(run_directory: Path, plan: Mapping[str, Any], entry: Mapping[str, Any]) -> CellRecord:
     directory = run_directory / entry["dir"]
     result = _read_record(directory / "result.json", entry["cell"])
     final = result.get("final") if result else None
@@ -114,6 +144,8 @@ def _load_cell(run_directory: Path, entry: Mapping[str, Any]) -> CellRecord:
         rounds=_read_rounds(directory / "rounds.jsonl"),
         result=result,
         error=None if result else _read_error(directory / "error.json"),
+        tuning=plan.get("tuning"),
+        settings=plan.get("set") or {},
     )
 
 

@@ -1,12 +1,14 @@
 """The numbers of a table's row, by seed and in percent, taken from the records of its cells."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from reports.records import CellRecord, Run
+from reports.records import CellRecord, Run, finite
 
 BOUNDS = ("local", "central")
+REFERENCE = "fedavg"
 
 BySeed = Mapping[int, float]
 
@@ -21,12 +23,15 @@ class Entry:
     cells: tuple[CellRecord, ...]
 
     @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Those of the row, as soon as one of its cells has begun."""
+        begun = (cell.config for cell in self.cells if cell.config is not None)
+        return next((config["method"]["hyperparameters"] for config in begun), {})
+
+    @property
     def as_published(self) -> bool:
         """Whether a cell follows a paper's code to the letter, best round on test included."""
-        return any(
-            cell.config is not None and cell.config["method"]["hyperparameters"].get("as_published")
-            for cell in self.cells
-        )
+        return any(cell.as_published for cell in self.cells)
 
     @property
     def ranked(self) -> bool:
@@ -54,6 +59,22 @@ class Entry:
         """Standard deviation over the domains (ddof 0), for seeds that have them all."""
         return {seed: statistics.pstdev(values) for seed, values in self._complete().items()}
 
+    def worst(self) -> BySeed:
+        """Accuracy on the worst domain, for seeds that have them all."""
+        return {seed: min(values) for seed, values in self._complete().items()}
+
+    def last_five(self) -> BySeed:
+        """Mean AVG of the last five evaluated rounds."""
+        return self._from_results(lambda result: result.get("last5_avg"), 100)
+
+    def oracle(self) -> BySeed:
+        """AVG of the round that is best on test."""
+        return self._from_results(lambda result: (result.get("oracle") or {}).get("avg"), 100)
+
+    def seconds(self) -> BySeed:
+        """Wall time of the rounds."""
+        return self._from_results(lambda result: (result.get("timing") or {}).get("wall_seconds"), 1)
+
     def own(self) -> BySeed:
         """Mean over clients of own-test accuracy."""
         return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
@@ -65,6 +86,10 @@ class Entry:
             for seed, values in self._complete().items()
             for domain, value in zip(self.domains, values, strict=True)
         }
+
+    def _from_results(self, get: Callable[[Mapping[str, Any]], object], scale: float) -> BySeed:
+        values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
+        return {seed: scale * value for seed, value in values.items() if value is not None}
 
     def _complete(self) -> dict[int, list[float]]:
         by_domain = [self.on_domain(domain) for domain in self.domains]
@@ -82,6 +107,13 @@ def entries(run: Run, variant: str) -> list[Entry]:
     return [Entry(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
 
 
+def average_of(record: Mapping[str, Any], domains: Sequence[str]) -> float | None:
+    """AVG of one round in percent; None unless every domain has a finite value."""
+    test = record.get("test") or {}
+    values = [value for domain in domains if (value := finite(test.get(domain))) is not None]
+    return 100 * statistics.fmean(values) if len(values) == len(domains) else None
+
+
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:
     """The plan's domains; of a run over several datasets, those that this variant's results know."""
     if len(run.variants) == 1:
@@ -93,6 +125,11 @@ def domains_of(run: Run, variant: str) -> tuple[str, ...]:
         for domain in cell.result["final"]["test"]
     }
     return tuple(domain for domain in run.domains if domain in known) or run.domains
+
+
+def reference_of(rows: Sequence[Entry]) -> Entry | None:
+    """The row that the others are compared with."""
+    return next((row for row in rows if row.method == REFERENCE and row.ranked), None)
 
 
 def by_bounds(rows: Sequence[Entry]) -> list[list[Entry]]:

@@ -1,14 +1,34 @@
-"""Spread over seeds, and the paired test that tells a lead from noise."""
+"""Spread over seeds, and the paired tests that tell a lead from noise."""
 
 import statistics
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 SIGNIFICANCE = 0.05
 FEWEST_SEEDS = 3
+CONFIDENCE = 0.95
+RESAMPLES = 2000
 
 Scores = Mapping[tuple[int, str], float]
 """Accuracy by (seed, domain)."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against a reference over the pairs that both have."""
+
+    gain: float
+    """Mean difference, in the unit of the scores."""
+    p: float
+    """Corrected over all comparisons with the same reference."""
+
+    @property
+    def significant(self) -> bool:
+        return self.p < SIGNIFICANCE
 
 
 def mean_and_std(values: Collection[float]) -> tuple[float | None, float | None]:
@@ -17,15 +37,40 @@ def mean_and_std(values: Collection[float]) -> tuple[float | None, float | None]
     return mean, statistics.stdev(values) if len(values) > 1 else None
 
 
+def bootstrap_interval(values: Collection[float]) -> Interval | None:
+    """95 % percentile-bootstrap interval of the mean, the same at every call; None below three values."""
+    return None if len(values) < FEWEST_SEEDS else _interval(tuple(values))
+
+
+@cache
+def _interval(values: tuple[float, ...]) -> Interval:
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (values,),
+        np.mean,
+        confidence_level=CONFIDENCE,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(found.low), float(found.high)
+
+
 def paired_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Two-sided p-value of the paired t-test; 1 when no pair differs or fewer than two exist."""
     if len(ours) < 2 or all(a == b for a, b in zip(ours, theirs, strict=True)):
         return 1.0
+    return _t_test(tuple(ours), tuple(theirs))
+
+
+@cache
+def _t_test(ours: tuple[float, ...], theirs: tuple[float, ...]) -> float:
     from scipy.stats import ttest_rel
 
-    with (
-        warnings.catch_warnings()
-    ):  # equal differences make the variance vanish: p is then 0, as it should be
+    with warnings.catch_warnings():
+        # equal differences make the variance vanish: p is then 0, as it should be
         warnings.simplefilter("ignore", RuntimeWarning)
         return float(ttest_rel(ours, theirs).pvalue)
 
@@ -41,21 +86,31 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def leads_clearly(best: Scores, rivals: Sequence[Scores], closest: Collection[int]) -> bool:
-    """Whether `best` beats each of the `closest` rivals (indices) by more than the noise.
+def comparisons(pairs: Sequence[tuple[Scores, Scores]]) -> list[Comparison | None]:
+    """The first of each pair against the second, corrected over all pairs that can be tested.
 
-    Pairs are the seeds × domains that both have; p-values are corrected over all rivals.
+    Tested are the seeds × domains that both have; None where they share fewer than three seeds.
     """
-    pairs = [sorted(best.keys() & rival.keys()) for rival in rivals]
-    p_values = holm(
-        [
-            paired_p([best[key] for key in keys], [rival[key] for key in keys])
-            for rival, keys in zip(rivals, pairs, strict=True)
-        ]
-    )
+    tested: dict[int, tuple[list[float], list[float]]] = {}
+    for index, (ours, theirs) in enumerate(pairs):
+        common = sorted(ours.keys() & theirs.keys())
+        if len({seed for seed, _ in common}) >= FEWEST_SEEDS:
+            tested[index] = [ours[key] for key in common], [theirs[key] for key in common]
+    corrected = holm([paired_p(*values) for values in tested.values()])
+    found: list[Comparison | None] = [None] * len(pairs)
+    for (index, (ours_there, theirs_there)), p in zip(tested.items(), corrected, strict=True):
+        found[index] = Comparison(statistics.fmean(ours_there) - statistics.fmean(theirs_there), p)
+    return found
+
+
+def against(reference: Scores, others: Sequence[Scores]) -> list[Comparison | None]:
+    """Each of the others against the reference."""
+    return comparisons([(other, reference) for other in others])
+
+
+def leads_clearly(best: Scores, rivals: Sequence[Scores], closest: Collection[int]) -> bool:
+    """Whether `best` beats each of the `closest` rivals (indices) by more than the noise."""
+    found = against(best, rivals)
     return all(
-        len({seed for seed, _ in pairs[index]}) >= FEWEST_SEEDS
-        and sum(best[key] - rivals[index][key] for key in pairs[index]) > 0
-        and p_values[index] < SIGNIFICANCE
-        for index in closest
+        (rival := found[index]) is not None and rival.significant and rival.gain < 0 for index in closest
     )

@@ -1,14 +1,12 @@
-"""Writes the tables of a run to files."""
+"""Writes tables to files."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.errors import UserError, nearest
 from reports.files import replacing
-from reports.records import load_run
 from reports.render import to_csv, to_latex, to_markdown
 from reports.table import Table
-from reports.tables import tables_of
 
 
 def _csv(tables: Sequence[Table]) -> str:
@@ -20,20 +18,26 @@ _FORMATS: dict[str, tuple[str, Callable[[Sequence[Table]], str]]] = {
     "latex": (".tex", lambda tables: "\n".join(map(to_latex, tables))),
     "csv": (".csv", _csv),
 }
+PAGE = "html"
+"""A format of reports that is more than their tables, and is not written here."""
 
 
-def write_tables(run_dir: Path, formats: Sequence[str], out: Path | None = None) -> list[Path]:
-    """Write the run's tables in each format, all of them in one file, into `out` or the run's `tables/`."""
-    for name in formats:
-        if name not in _FORMATS:
-            raise UserError(f"Unknown table format '{name}': {nearest(name, _FORMATS)}")
-    run = load_run(run_dir)
-    tables = tables_of(run)
+def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], folder: Path) -> list[Path]:
+    """Write the tables, a file for each format with all of them in it."""
+    check_formats(formats)
     written = []
-    for name in formats:
-        suffix, render = _FORMATS[name]
-        path = (out or run_dir / "tables") / f"{run.suite.name}{suffix}"
+    for kind in (kind for kind in formats if kind != PAGE):
+        suffix, render = _FORMATS[kind]
+        path = folder / f"{name}{suffix}"
         with replacing(path) as temporary:
             temporary.write_text(render(tables), encoding="utf-8", newline="\n")
         written.append(path)
     return written
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a name that is not a format."""
+    known = (*_FORMATS, PAGE)
+    for name in formats:
+        if name not in known:
+            raise UserError(f"Unknown table format '{name}': {nearest(name, known)}")

@@ -14,14 +14,18 @@ from torch import Tensor, nn
 
 from bench.cells import Conditions
 from bench.config import Suite
+from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
 from bench.engine.hosts import Host, Hosts, Problem, Samples
-from bench.methods_registry import METHODS
+from bench.errors import UserError
+from bench.methods_registry import AROUND, METHODS
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
+from bench.models.vit import LoraOptions
 from bench.planning import plan_cells
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
+from methods.parts.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
 from methods.parts.optimisers import SGD, Optimiser
 from methods.parts.streams import generator
 from methods.parts.task import SplitModel, initial_tree
@@ -33,7 +37,7 @@ NORM_BATCH = 5
 """Leaves no batch of one sample, which batch norm cannot take."""
 CLASSES = 3
 PLAIN = SGD(lr=0.1)
-QUICK = {"server_steps": 3}
+QUICK = {"server_steps": 3, "samples_per_class": 6}
 """Hyperparameters that only make a method take longer, where it has them."""
 
 
@@ -54,6 +58,63 @@ class Norm(ModelSpec):
         return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
 
 
+class Adapter(ModelSpec):
+    """FedCLIP's, on texts that no CLIP model has made."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        classifier = CosineClassifier(torch.randn(classes, width), scale=2.0)
+        return SplitModel(
+            nn.Identity(), FeatureAdapter(width), classifier, feature_size=width, embedding_size=width
+        )
+
+
+class Prompts(ModelSpec):
+    """FedTPG's, with a tiny text tower that no CLIP model has."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
+        classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
+        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
+
+
+class TextTower(nn.Module):
+    """Attention over the context words and one word a class, read at the latter."""
+
+    def __init__(self, classes: int, words: int, width: int) -> None:
+        super().__init__()
+        self.names = nn.Parameter(torch.randn(classes, 1, words))
+        self.attention = nn.MultiheadAttention(words, 2, batch_first=True)
+        self.project = nn.Linear(words, width)
+
+    def forward(self, context: Tensor) -> Tensor:
+        x = torch.cat([context.expand(len(self.names), *context.shape), self.names], dim=1)
+        return self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
+
+
+class Vit(LoraOptions):
+    """A frozen transformer of two blocks with LoRA branches of rank 2."""
+
+    rank: int = 2
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        from timm.models import VisionTransformer
+
+        vit = VisionTransformer(
+            img_size=shape[-1],
+            patch_size=4,
+            embed_dim=8,
+            depth=2,
+            num_heads=2,
+            mlp_ratio=2,
+            num_classes=0,
+            global_pool="avg",
+            class_token=False,
+        )
+        return self.adapted(vit, classes)
+
+
 class TinyModel(NamedTuple):
     spec: ModelSpec
     shape: tuple[int, ...]
@@ -64,7 +125,12 @@ MODELS = {
     "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
     "head": TinyModel(Head(), (6,)),
     "norm": TinyModel(Norm(), (6,)),
+    "adapter": TinyModel(Adapter(), (6,)),
+    "prompts": TinyModel(Prompts(), (6,)),
+    "vit": TinyModel(Vit(), (3, 8, 8)),
 }
+NEED_CLIP = ("fedclip", "fedtpg")
+"""Cells of these cannot be assembled without the weights of a CLIP model."""
 
 
 def make_method(name: str, **hyperparameters: Any) -> FedAlgorithm:
@@ -131,7 +197,7 @@ def accepted_model(method: FedAlgorithm) -> str:
 def tiny_task(model: str, optimiser: Optimiser, clients: int, seed: int) -> Task:
     spec, shape = MODELS[model]
     built = seeded_model(spec, shape, CLASSES, seed)
-    return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed)
+    return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed, input_shape=shape)
 
 
 def samples(count: int, shape: tuple[int, ...], *key: str | int) -> Samples:
@@ -299,11 +365,34 @@ def predictions(federation: Federation, host: Host) -> Tensor:
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
+    "vit": {"name": "vit_mini"},
 }
 
 
-def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> dict[str, Any]:
+def needs_vectors(name: str, model: str) -> bool:
+    """Whether the method is tested with this model on vectors instead of images."""
+    return AROUND in name and model == "mlp"
+
+
+def accepted_cell_model(name: str) -> str:
+    """The first model of a real cell on which the method runs."""
+    refusals = []
+    for model in CELL_MODELS:
+        try:
+            assemble(cell_config(name, model))
+        except UserError as refusal:
+            refusals.append(str(refusal))
+        else:
+            return model
+    pytest.fail(f"add a model to CELL_MODELS in tests/contract_builder.py: {'; '.join(refusals)}")
+
+
+def cell_config(
+    name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
+) -> dict[str, Any]:
     """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
+    if embedded is None:
+        embedded = needs_vectors(name, model)
     suite = Suite.model_validate(
         {
             "suite": "contract",
@@ -315,6 +404,7 @@ def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0
                 "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
                 "fraction": 0.01,
             },
+            **({"encoder": "pixels"} if embedded else {}),
             "model": CELL_MODELS[model],
             "training": {
                 "rounds": 3,

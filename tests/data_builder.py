@@ -80,3 +80,19 @@ def labelled(name: str, train: Mapping[str, Iterable[int]], test: Mapping[str, I
         {domain: split(labels) for domain, labels in test.items()},
         "none",
     )
+
+
+NOISE_SIZES = {"left": (60, 21), "right": (75, 8)}
+"""Domain → train and test pictures of `noise`."""
+
+
+def noise(seed: int = 0) -> Dataset:
+    """Small pictures of nothing in two domains."""
+    rng = np.random.default_rng(seed)
+
+    def split(number: int) -> Split:
+        return Split(rng.integers(0, 256, (number, 3, 16, 16), np.uint8), rng.integers(0, 3, number))
+
+    train = {domain: split(sizes[0]) for domain, sizes in NOISE_SIZES.items()}
+    test = {domain: split(sizes[1]) for domain, sizes in NOISE_SIZES.items()}
+    return Dataset("noise", ("a", "b", "c"), train, test, f"sum{seed}")

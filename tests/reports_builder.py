@@ -1,4 +1,4 @@
-"""Writes run directories for the tests of reports/, in the format of the records."""
+"""Writes run directories for the tests of reports/, in the format of the records, and a golden one."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,13 @@ class Planned:
     error: str | None = None
     rounds: int = 20
     curve: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    history: Sequence[Mapping[str, Any]] = ()
+    """Lines of rounds.jsonl as they are, in place of a curve."""
+    dataset: str = "digits_mini"
+    training: dict[str, Any] = field(default_factory=dict)
+    partition_hash: str = "83e8afa1efaf271b"
+    last5: float | None = None
+    oracle: float | None = None
     commit: str | None = COMMIT
     checksum: str = CHECKSUM
     validation: float = 0.0
@@ -52,6 +59,7 @@ def write_run(
     domains: Sequence[str] = ("mnist", "fonts"),
     suite: str = "quickstart",
     kind: str = "domains",
+    version: int = 1,
     **plan: Any,
 ) -> Path:
     """Write plan and records; returns the run directory."""
@@ -60,7 +68,7 @@ def write_run(
         path / "plan.json",
         {
             "schema": 1,
-            "suite": {"name": suite, "version": 1, "title": "Digits, two domains"},
+            "suite": {"name": suite, "version": version, "title": "Digits, two domains"},
             "table": {"kind": kind},
             "domains": list(domains),
             "cells": [
@@ -78,9 +86,48 @@ def write_run(
         },
     )
     for cell in cells:
-        if cell.test is not None or cell.error is not None or cell.curve:
+        if cell.test is not None or cell.error is not None or cell.curve or cell.history:
             _write_cell(path / cell.dir, cell, domains, suite)
     return path
+
+
+def history(curve: Mapping[int, Sequence[float]], rounds: int, sent: int = 1000) -> list[dict[str, Any]]:
+    """A line for each round, with accuracies where the curve has them; `sent` bytes each way a round."""
+    lines = []
+    for number in range(1, rounds + 1):
+        test = {"test": dict(zip(("mnist", "fonts"), curve[number], strict=True))} if number in curve else {}
+        lines.append({"round": number, **test, "bytes_up": sent, "bytes_down": sent, "seconds": 0.5})
+    return lines
+
+
+def golden_run(path: Path) -> Path:
+    """Records with all that a report has to cope with: gaps, failures, NaN, a line cut off."""
+    cells = []
+    levels = {"local": 0.50, "fedavg": 0.68, "fedprox": 0.685, "fedlsa": 0.74, "central": 0.90}
+    for offset, (method, level) in enumerate(levels.items()):
+        for seed in range(3):
+            wobble = 0.004 * ((7 * seed + 5 * offset) % 6)
+            final = (level + 0.013 * seed + wobble, 0.6 * level - 0.008 * seed + wobble / 2)
+            half = tuple(0.8 * value for value in final)
+            cells.append(
+                Planned(
+                    method,
+                    seed,
+                    final,
+                    rounds=10,
+                    history=history({5: half, 10: final}, 10, sent=1_500_000 * offset),
+                    last5=0.9 * sum(final) / 2,
+                    oracle=sum(final) / 2,
+                    personal=0.9 + 0.01 * seed if method == "fedlsa" else None,
+                    partition_hash=f"{seed:016x}",
+                )
+            )
+    cells.append(Planned("fedproto", 0, (0.7, float("nan")), rounds=10))
+    cells += [Planned("fedproto", 1, error="out of memory"), Planned("fedproto", 2)]
+    run = write_run(path, cells, tuning={"trials": 8, "search": "optuna", "selected_on": "validation"})
+    with (run / cells[3].dir / "rounds.jsonl").open("a") as file:
+        file.write('{"round": 11, "te')
+    return run
 
 
 def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str) -> None:
@@ -92,15 +139,15 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
             "cell": cell.cell,
             "suite": {"name": suite, "version": 1},
             "variant": cell.variant,
-            "dataset": {"name": "digits_mini"},
+            "dataset": {"name": cell.dataset},
             "partition": {"name": "by_domain"},
             "model": {"name": "cnn"},
-            "training": {"rounds": cell.rounds, "validation": cell.validation},
+            "training": {"rounds": cell.rounds, "validation": cell.validation, **cell.training},
             "method": {"name": cell.method, "version": 1, "hyperparameters": cell.hyperparameters},
             "seed": cell.seed,
         },
     )
-    lines = [
+    lines = [json.dumps(line) for line in cell.history] or [
         json.dumps({"round": number, "test": dict(zip(domains, values, strict=True)), "bytes_up": 8})
         for number, values in cell.curve.items()
     ]
@@ -119,10 +166,16 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
                     "personal": cell.personal,
                     "validation": None,
                 },
+                "last5_avg": cell.last5,
+                "oracle": {"round": cell.rounds, "avg": cell.oracle},
                 "bytes_up": 160,
                 "bytes_down": 160,
                 "dropped": 0,
-                "provenance": {"commit": cell.commit, "data_checksum": cell.checksum},
+                "provenance": {
+                    "commit": cell.commit,
+                    "data_checksum": cell.checksum,
+                    "partition_hash": cell.partition_hash,
+                },
                 "timing": {"wall_seconds": 1.0},
             },
         )

@@ -10,7 +10,7 @@ from cli_runner import BENCH, PRINTING_MODULES, environment
 
 from bench.methods_registry import METHODS
 
-HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy")
+HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
 QUICK = {
     "help": ["--help"],
     "help of run": ["run", "--help"],
@@ -52,7 +52,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 def test_help_names_every_command_and_its_options() -> None:
     shown = subprocess.run([BENCH, "--help"], env=environment(), check=True, capture_output=True, text=True)
-    for command in ("run", "report", "list", "show", "doctor", "speed"):
+    for command in ("run", "report", "compare", "list", "show", "doctor", "speed"):
         assert f"│ {command} " in shown.stdout
     options = subprocess.run(
         [BENCH, "run", "--help"], env=environment(), check=True, capture_output=True, text=True
@@ -76,5 +76,5 @@ def test_a_method_of_another_package_is_listed_without_being_imported(tmp_path: 
         text=True,
     ).stdout
     names = [line.split()[0] for line in listed.splitlines()]
-    assert names == sorted([*METHODS.names(), "theirs"])
+    assert names == [*sorted([*METHODS.names(), "theirs"]), "ggeur+METHOD"]
     assert "their-methods" in listed

@@ -14,7 +14,8 @@ from test_cli_mistakes import assert_one_sentence
 
 from bench.config import load_suite, suite_names
 from bench.data import dataset_names
-from bench.methods_registry import METHODS
+from bench.encoders import encoder_names
+from bench.methods_registry import METHODS, WRAPPERS
 from bench.models import MODELS
 
 
@@ -43,9 +44,10 @@ def runs(tmp_path: Path) -> Path:
     ("kind", "names"),
     [
         ("suites", suite_names()),
-        ("methods", METHODS.names()),
+        ("methods", [*METHODS.names(), *(f"{name}+METHOD" for name in WRAPPERS.names())]),
         ("datasets", dataset_names()),
         ("models", MODELS.names()),
+        ("encoders", encoder_names()),
     ],
 )
 def test_a_list_has_a_line_with_a_summary_for_each(kind: str, names: list[str]) -> None:
@@ -81,9 +83,11 @@ def test_a_shown_suite_is_the_suite_in_full(name: str, tmp_path: Path) -> None:
 def test_a_shown_method_has_its_paper_and_all_hyperparameters(name: str) -> None:
     text = printed("show", "method", name)
     assert METHODS.summaries()[name] in " ".join(text.split())
-    rows = dict(re.findall(r"│ (\w+) +│ (.*?) +│", text))
-    expected = {key: json.dumps(field.default) for key, field in METHODS.load(name).model_fields.items()}
-    assert rows == expected
+    rows = set(re.findall(r"^│ (\w+) +│", text, re.MULTILINE))
+    assert rows == set(METHODS.load(name).model_fields)
+    for key, field in METHODS.load(name).model_fields.items():
+        if field.default is None or isinstance(field.default, int | float | str):
+            assert re.search(rf"│ {key} +│ {re.escape(json.dumps(field.default))} +│", text)
 
 
 def test_fedlsa_is_shown_with_its_lambda() -> None:
@@ -129,14 +133,15 @@ def test_a_report_is_made_again_from_the_records(runs: Path, by: str) -> None:
     run = runs / "quickstart"
     arguments = ["report", "quickstart", "--runs", runs] if by == "name" else ["report", run]
     text = printed(*arguments)
-    expected = files_of(run, "md", "tex", "csv")
+    expected = [*files_of(run, "md", "tex", "csv"), run / "report.html"]
     assert all(file.stat().st_size for file in expected)
     assert [line.strip() for line in text.splitlines() if line.startswith("  ")] == list(map(str, expected))
     assert re.search(r"FedAvg +50\.00 +25\.00 +37\.50", text)
-    assert re.search(r"FedProx +75\.00 1/2 +50\.00 1/2 +62\.50 1/2", text)
+    assert re.search(r"FedProx +75\.00 1/2, ≈ +50\.00 1/2, ≈ +62\.50 1/2, ≈", text)
     first = [file.read_bytes() for file in expected[:3]]
     shutil.rmtree(run / "tables")
     shutil.rmtree(run / "figures")
+    (run / "report.html").unlink()
     assert printed(*arguments) == text
     assert [file.read_bytes() for file in expected[:3]] == first
 

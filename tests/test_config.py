@@ -36,7 +36,7 @@ def test_a_method_is_a_name_or_a_name_with_settings() -> None:
     row = {"name": "fedprox", "label": "FedProx, strong", "set": {"mu": 1.0}}
     first, second = Suite.model_validate(TINY | {"methods": ["fedavg", row]}).methods
     assert (first.name, first.label, first.set) == ("fedavg", None, {})
-    assert second.model_dump() == row
+    assert second.model_dump(exclude_unset=True) == row
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,14 @@ def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None
         ({"methods": []}, "methods"),
         ({"seeds": 0}, "seeds = 0"),
         ({"version": 0}, "version = 0"),
-        ({"training": {"rounds": 4}}, "key 'training.epochs' is missing"),
+        ({"training": {"rounds": 4}}, "key 'training.batch_size' is missing"),
         ({"training": TINY["training"] | {"participation": 0}}, "training.participation = 0"),
         ({"training": TINY["training"] | {"validation": 1}}, "training.validation = 1"),
         ({"table": {"kind": "domain"}}, "table.kind = 'domain'"),
+        ({"table": {"kind": "ablation"}}, "the table kind 'ablation' needs the key 'switches'"),
+        ({"table": {"kind": "wrapped"}}, "the table kind 'wrapped' needs the key 'wrapper'"),
+        ({"table": {"wrapper": "ggeur"}}, "'wrapper' belongs to the table kind 'wrapped', not 'domains'"),
+        ({"table": {"kind": "ablation", "switch": {}}}, "did you mean 'switches'"),
     ],
 )
 def test_a_mistake_in_a_file_is_named_with_file_and_key(

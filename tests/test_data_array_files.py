@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from data_builder import picture, real_data, write_folder, write_tar, write_zip
 
-from bench.data import load_dataset
+from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset
 from bench.errors import UserError
 
@@ -48,6 +48,18 @@ def test_real_mnist_is_complete(tmp_path: Path) -> None:
             assert (dataset.test["mnist"].x[:, channel] == raw["x_test"]).all()
         assert (dataset.train["mnist"].y == raw["y_train"]).all()
     assert len(dataset.train["mnist"]) == 60000
+
+
+def test_a_limit_takes_images_from_all_over(tmp_path: Path) -> None:
+    y = np.repeat(np.arange(10), 3)
+    x = np.arange(30, dtype=np.uint8)[:, None, None] * np.ones((32, 32), np.uint8)
+    np.savez(tmp_path / "mnist.npz", x_train=x, y_train=y, x_test=x[:5], y_test=y[:5])
+    options = {"domains": ["mnist"], "limit": 10}
+    dataset = load_dataset("digits", options, tmp_path, tmp_path / "cache")
+    assert dataset.train["mnist"].y.tolist() == list(range(10))
+    assert dataset.train["mnist"].x[:, 0, 0, 0].tolist() == list(range(0, 30, 3))
+    assert len(dataset.test["mnist"]) == 5
+    assert "limit" not in dataset_spec("digits", {}).model_dump()
 
 
 def idx(array: np.ndarray) -> bytes:

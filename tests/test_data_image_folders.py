@@ -1,3 +1,4 @@
+import io
 import zipfile
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def test_real_pictures_are_where_the_rule_puts_them(office: Dataset) -> None:
 def pacs_pictures(each: int = 5) -> dict[str, bytes]:
     spec = dataset_spec("pacs", {})
     return domain_pictures(spec.counts, spec.classes, each)
+
+
+@pytest.mark.parametrize("shape", [(41, 23), (24, 37)])
+def test_crop_is_the_middle_as_encoders_cut_it(shape: tuple[int, int], tmp_path: Path) -> None:
+    from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Resize
+
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8))
+    buffer = io.BytesIO()
+    noise.save(buffer, "PNG")
+    write_folder(tmp_path / "pacs", pacs_pictures() | {"photo/dog/000.png": buffer.getvalue()})
+    dataset = load_dataset("pacs", {"size": 16, "fit": "crop"}, tmp_path, tmp_path / "cache")
+    expected = Compose([Resize(16, InterpolationMode.BICUBIC), CenterCrop(16)])(noise)
+    found = dataset.test["photo"].x[0].transpose(1, 2, 0)  # the first of all pictures is a test picture
+    assert (found == np.asarray(expected)).all()
+    assert "fit" not in dataset_spec("pacs", {}).model_dump()
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.gz", "nested zip"])

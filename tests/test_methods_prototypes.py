@@ -283,3 +283,15 @@ def test_frozen_features_are_refused(kind: Kind) -> None:
 def test_hyperparameters_out_of_bounds_are_refused(kind: Kind, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         kind(**wrong)
+
+
+def test_both_predictions_are_recorded_in_one_run() -> None:
+    task, clients = mlp_task(), uneven_clients()
+    averages = {}
+    for prediction in ("prototypes", "classifier"):
+        run, _ = federation(FedProto(prediction=prediction), task, clients)
+        run.advance()
+        averages[prediction] = run.evaluate(personal=False)
+    shown = {name: record["test"]["all"] for name, record in averages.items()}
+    assert averages["prototypes"]["metrics"] == {"avg_by_classifier": pytest.approx(shown["classifier"])}
+    assert averages["classifier"]["metrics"] == {"avg_by_prototypes": pytest.approx(shown["prototypes"])}

@@ -23,7 +23,8 @@ def test_everything_written_is_read_back_in_the_order_of_the_plan(tmp_path: Path
     run = load_run(write_run(tmp_path, cells, tuning={"trials": 40}))
     assert (run.suite.name, run.suite.version, run.kind) == ("quickstart", 1, "domains")
     assert run.domains == ("mnist", "fonts")
-    assert run.tuning == {"trials": 40}
+    assert [cell.tuning for cell in run.cells] == [{"trials": 40}] * 2
+    assert run.source == str(tmp_path)
     assert run.variants == ("", "β=0.1")
     first, second = run.cells
     assert (first.method, first.label, first.seed, first.personal) == ("fedlsa", "FedLSA", 1, 0.7)

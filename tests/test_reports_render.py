@@ -1,21 +1,23 @@
-"""The same table as Markdown, LaTeX, CSV and in the terminal."""
+"""The same table as Markdown, LaTeX, CSV, HTML and in the terminal."""
 
 import csv
 import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from reports_builder import Planned, write_run
+from reports_builder import Planned, golden_run, write_run
 from rich.cells import cell_len
 from rich.console import Console
 
 from reports.records import load_run
-from reports.render import to_csv, to_latex, to_markdown, to_terminal
-from reports.table import Table, number, signed_number
-from reports.tables import domain_table
+from reports.render import to_csv, to_html, to_latex, to_markdown, to_terminal
+from reports.table import Cell, Footnote, Row, Table, number, probability, signed_number
+from reports.tables import domain_table, tables_of
 
 NASTY = 'A_b & 50% #1 {x} ~^\\ $y$ [z] "q" <β|λ₁> 漢 ü *s*'
 
@@ -61,6 +63,8 @@ def test_markdown_has_a_line_a_method_and_the_marks(table: Table) -> None:
     assert cells[0] == ["Method", "mnist", r"art\_painting", "AVG", "STD", "Δ"]
     by_label = {row[0]: row[1:] for row in cells[2:]}
     assert by_label["FedLSA"][0] == "**92.00 ± 2.00**"
+    assert by_label["FedLSA"][2] == r"**73.50 ± 1.00**<sup>\*</sup>"
+    assert r"- <sup>\*</sup> differs from FedAvg (paired t-test" in text
     assert by_label["FedAvg"][0] == "<ins>82.00 ± 2.00</ins>"
     assert by_label["FedProx"] == ["–"] * 5
     assert by_label["*Local*"][0] == "50.00 ± 0.00"
@@ -74,8 +78,12 @@ def latex_rows(text: str) -> list[str]:
     return [line for line in body.splitlines() if line.endswith(r"\\")]
 
 
-def test_latex_is_well_formed(table: Table) -> None:
-    text = to_latex(table)
+def test_latex_is_well_formed(table: Table, tmp_path: Path) -> None:
+    for each in (table, GROUPED, *tables_of(load_run(golden_run(tmp_path / "golden")))):
+        assert_well_formed(to_latex(each))
+
+
+def assert_well_formed(text: str) -> None:
     assert re.findall(r"\\begin{([^}]*)}", text) == ["table*", "tabular", "minipage"]
     assert re.findall(r"\\end{([^}]*)}", text) == ["tabular", "minipage", "table*"]
     unescaped = re.sub(r"\\[\\{}&%$#_]", "", text.replace(r"\\" + "\n", "\n"))
@@ -85,8 +93,15 @@ def test_latex_is_well_formed(table: Table) -> None:
         assert depth >= 0
     assert depth == 0
     assert unescaped.count("$") % 2 == 0
-    assert not re.search("[%#~^]", unescaped)
+    outside_maths = re.sub(r"\$[^$]*\$", "", unescaped)
+    assert not re.search("[%#~^_]", outside_maths)
     assert all(character.isascii() or character == "ü" for character in text)
+    columns = len(re.findall("[lr]", re.findall(r"\\begin{tabular}{(.*)}", text)[0]))
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    for line in body.splitlines():
+        if line.endswith(r"\\"):
+            spans = sum(int(span) - 1 for span in re.findall(r"\\multicolumn{(\d+)}", line))
+            assert len(re.findall(r"(?<!\\)&", line)) + 1 + spans == columns
 
 
 def test_latex_rows_fill_the_columns_and_rules_part_the_sections(table: Table) -> None:
@@ -109,12 +124,41 @@ def test_latex_escapes_what_it_would_read_as_commands(table: Table) -> None:
     assert any(row.startswith(f"{expected} & ") for row in latex_rows(to_latex(table)))
 
 
+GROUPED = Table(
+    suite="pairs",
+    variant="",
+    caption="With and without",
+    columns=("L_COM", "AVG plain", "AVG <b>", "AVG gain"),
+    sections=(
+        (
+            Row(
+                "fedavg",
+                "FedAvg",
+                (Cell("✓", mean=1.0), Cell("60.00"), Cell("70.00"), Cell("+10.00", p=0.0004, signs=("*",))),
+            ),
+        ),
+    ),
+    footnotes=(Footnote("a note"),),
+    groups=("", "AVG", "AVG", "AVG"),
+    reference="the method & nothing else",
+)
+
+
+def test_latex_sets_shared_headings_above_their_columns() -> None:
+    text = to_latex(GROUPED)
+    assert r" &  & \multicolumn{3}{c}{AVG} \\" in text
+    assert r"\cmidrule(lr){3-5}" in text
+    assert r"Method & L\_COM & plain & \textless{}b\textgreater{} & gain \\" in text
+    assert r"FedAvg & $\surd$ & 60.00 & 70.00 & +10.00\textsuperscript{*} \\" in text
+
+
 @pytest.mark.skipif(
     not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no LaTeX engine on this machine"
 )
 def test_latex_compiles(table: Table, tmp_path: Path) -> None:
     source = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n%s\\end{document}\n"
-    (tmp_path / "paper.tex").write_text(source % to_latex(table), encoding="utf-8")
+    both = to_latex(table) + to_latex(GROUPED)
+    (tmp_path / "paper.tex").write_text(source % both, encoding="utf-8")
     engine = (
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode"]
         if shutil.which("pdflatex")
@@ -125,16 +169,24 @@ def test_latex_compiles(table: Table, tmp_path: Path) -> None:
     assert (tmp_path / "paper.pdf").stat().st_size > 0
 
 
-def test_csv_gives_back_every_number_unrounded(table: Table) -> None:
+def test_csv_gives_back_every_number(table: Table) -> None:
     lines = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert len(lines) == 6 * 5
-    read = {(line["label"], line["column"]): (line["mean"], line["std"], line["n"]) for line in lines}
+    assert {(line["suite"], line["table"], line["variant"]) for line in lines} == {
+        ("quickstart", "accuracy", "")
+    }
+    names = ("mean", "std", "n", "low", "high", "p", "p_best")
+    read = {(line["label"], line["column"]): [line[name] for name in names] for line in lines}
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
-            mean, std, n = read[row.label, column]
-            assert (float(mean) if mean else None, float(std) if std else None) == (cell.mean, cell.std)
-            assert int(n) == cell.n
-    assert read["FedProx", "AVG"] == ("", "", "0")
+            for text, value in zip(read[row.label, column], numbers(cell), strict=True):
+                assert (float(text) if text else None) == (value if value is None else pytest.approx(value))
+    assert read["FedProx", "AVG"] == ["", "", "0", "", "", "", ""]
+
+
+def numbers(cell: Cell) -> tuple[float | None, ...]:
+    low, high = cell.interval or (None, None)
+    return cell.mean, cell.std, cell.n, low, high, cell.p, cell.p_best
 
 
 def test_the_terminal_shows_every_number_at_any_width(table: Table) -> None:
@@ -155,3 +207,97 @@ def test_the_terminal_marks_best_and_second(table: Table) -> None:
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "\x1b[1m92.00 ±2.00\x1b[0m" in text
     assert "\x1b[4m82.00 ±2.00\x1b[0m" in text
+
+
+class Outline(HTMLParser):
+    """The tree as `(tag, attributes, text)`, in order; fails on a tag that is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.found.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes, text = self.found[-1]
+        self.found[-1] = tag, attributes, text + data.strip()
+
+    def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
+        return [(attributes, text) for name, attributes, text in self.found if name == tag]
+
+
+def test_html_has_the_structure_of_the_table(table: Table) -> None:
+    outline = Outline(to_html(table))
+    assert outline.of("section")[0][0] == {"data-suite": "quickstart", "data-table": "accuracy"}
+    assert outline.of("caption")[0][1] == table.caption
+    heads = [(attributes["scope"], text) for attributes, text in outline.of("th")]
+    assert heads[:6] == [("col", name) for name in ("Method", *table.columns)]
+    assert ("row", "FedLSA") in heads and ("row", NASTY) in heads
+    assert len(outline.of("tbody")) == 3
+    assert [text for _, text in outline.of("i")] == ["Local", "Central"]
+    assert len(outline.of("li")) == len(table.footnotes)
+    assert not outline.of("script") and not outline.of("style")
+
+
+def test_html_cells_carry_their_numbers_for_sorting_and_in_words(table: Table) -> None:
+    cells = [attributes for attributes, _ in Outline(to_html(table)).of("td")]
+    shown = [cell for row in table.rows for cell in row.cells]
+    assert len(cells) == len(shown)
+    names = ("data-value", "data-std", "data-n", "data-low", "data-high", "data-p", "data-p-best")
+    for attributes, cell in zip(cells, shown, strict=True):
+        for name, value in zip(names, numbers(cell), strict=True):
+            if name != "data-std":
+                text = attributes.get(name)
+                assert (float(text) if text else 0) == pytest.approx(value or 0)
+    best = next(attributes for attributes, cell in zip(cells, shown, strict=True) if cell.p is not None)
+    assert best["title"] == "3 seeds; 95 % interval 72.50 to 74.50; p <0.001 against FedAvg"
+
+
+def test_html_marks_best_and_second_and_escapes_everything() -> None:
+    text = to_html(GROUPED)
+    heads = Outline(text).of("th")
+    assert ({"scope": "colgroup", "colspan": "3"}, "AVG") in heads
+    assert ({"scope": "col", "rowspan": "2"}, "L_COM") in heads
+    assert ({"scope": "col"}, "<b>") in heads
+    assert 'title="p &lt;0.001 against the method &amp; nothing else"' in text
+    assert "<b>" not in text
+    row = Row(
+        "x", "X", (Cell("1", mark="best"), Cell("2", mark="second"), Cell("3"), Cell("4", signs=("≈",)))
+    )
+    marked = to_html(replace(GROUPED, sections=((row,),)))
+    assert "<td><b>1</b></td><td><u>2</u></td><td>3</td><td>4<sup>≈</sup></td>" in marked
+
+
+def test_p_values_are_never_zero() -> None:
+    assert [probability(p) for p in (0.0, 0.00099, 0.001, 0.0456, 1.0)] == [
+        "<0.001",
+        "<0.001",
+        "0.001",
+        "0.046",
+        "1.000",
+    ]
+
+
+def test_shared_headings_are_whole_in_markdown_and_in_the_terminal() -> None:
+    heading = to_markdown(GROUPED).splitlines()[2]
+    assert [name.strip() for name in heading.split("|")[1:-1]] == [
+        "Method",
+        r"L\_COM",
+        "AVG plain",
+        r"AVG \<b\>",
+        "AVG gain",
+    ]
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(to_terminal(GROUPED))
+    lines = console.export_text().splitlines()
+    assert any(line.split() == ["AVG", "AVG", "AVG"] for line in lines)
+    assert any(line.split() == ["Method", "L_COM", "plain", "<b>", "gain"] for line in lines)

@@ -1,11 +1,23 @@
-"""Spread, paired test and correction against hand computation."""
+"""Spread, intervals, tests and ranks against SciPy, statsmodels and hand computation."""
 
+import itertools
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
-from reports.statistics import holm, leads_clearly, mean_and_std, paired_p
+from reports.ranking import rank_methods
+from reports.statistics import (
+    RESAMPLES,
+    against,
+    bootstrap_interval,
+    holm,
+    leads_clearly,
+    mean_and_std,
+    paired_p,
+)
 
 
 def by_seed_and_domain(values: list[float]) -> dict[tuple[int, str], float]:
@@ -70,3 +82,81 @@ def test_a_best_that_is_behind_on_the_common_seeds_does_not_lead() -> None:
     rival = by_seed_and_domain([50, 60, 51, 61, 52, 62])
     best = {key: value - 5 for key, value in rival.items()} | {(3, "a"): 99.0, (3, "b"): 99.0}
     assert not leads_clearly(best, [rival], closest=[0])
+
+
+def test_holm_agrees_with_statsmodels() -> None:
+    p_values = [0.2, 0.001, 0.04, 0.04, 0.012, 0.9]
+    expected = multipletests(p_values, method="holm")[1]
+    assert holm(p_values) == pytest.approx(list(expected))
+
+
+def test_the_interval_is_the_exact_bootstrap_quantile_up_to_resampling() -> None:
+    values = [60.0, 62.0, 61.5, 64.0]
+    means = [sum(draw) / 4 for draw in itertools.product(values, repeat=4)]  # every resample there is
+    low, high = np.percentile(means, [2.5, 97.5])
+    assert bootstrap_interval(values) == (pytest.approx(low, abs=0.15), pytest.approx(high, abs=0.15))
+
+
+def test_the_interval_is_scipys_the_same_every_time_and_needs_three_values() -> None:
+    values = [60.0, 62.0, 61.0]
+    expected = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=RESAMPLES, rng=np.random.default_rng(0)
+    ).confidence_interval
+    assert bootstrap_interval(values) == (expected.low, expected.high)
+    assert bootstrap_interval(list(values)) == bootstrap_interval(values)
+    assert bootstrap_interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
+    assert bootstrap_interval(values[:2]) is None
+
+
+def test_comparisons_are_corrected_over_those_that_can_be_made() -> None:
+    reference = by_seed_and_domain([50.0, 60, 51, 61, 52, 62])
+    gains = [[1.0, 3.0, -0.5, 2.0, 2.5, 1.0], [0.1, -0.2, 0.3, -0.1, 0.2, 0.0]]
+    others = [
+        {key: value + gain for (key, value), gain in zip(reference.items(), by, strict=True)} for by in gains
+    ]
+    few = {key: value for key, value in reference.items() if key[0] < 2}
+    first, second, third = against(reference, [others[0], few, others[1]])
+    raw = [stats.ttest_1samp(by, 0).pvalue for by in gains]
+    expected = multipletests(raw, method="holm")[1]
+    assert first is not None and third is not None and second is None
+    assert (first.p, third.p) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert (first.gain, third.gain) == (pytest.approx(1.5), pytest.approx(0.05))
+    assert not first.significant  # 0.03 alone, 0.06 as one of two
+
+
+def test_average_ranks_by_hand() -> None:
+    scores = {"a": [90.0, 80.0, 70.0], "b": [85.0, 82.0, 60.0], "c": [80.0, 70.0, 60.0]}
+    ranking = rank_methods(scores)
+    # ranks: a 1, 2, 1; b 2, 1, 2.5; c 3, 3, 2.5
+    assert ranking.methods == ("a", "b", "c")
+    assert ranking.average_ranks == pytest.approx((4 / 3, 5.5 / 3, 8.5 / 3))
+    assert ranking.p_value == pytest.approx(stats.friedmanchisquare(*scores.values()).pvalue)
+
+
+@pytest.mark.parametrize(("methods", "q"), [(3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_uses_the_quantiles_of_demsars_table(methods: int, q: float) -> None:
+    scores = {f"m{place}": [float(place)] * 12 for place in range(methods)}
+    expected = q * math.sqrt(methods * (methods + 1) / (6 * 12))
+    assert rank_methods(scores).critical_difference == pytest.approx(expected, abs=2e-3)
+
+
+def test_cliques_are_the_longest_stretches_within_the_critical_difference() -> None:
+    # with 4 methods and 12 datasets the difference is 2.569 · sqrt(20 / 72) = 1.354; the ranks are 1, 2, 3, 4
+    ranking = rank_methods({name: [float(-place)] * 12 for place, name in enumerate("abcd")})
+    assert ranking.critical_difference == pytest.approx(1.354, abs=1e-3)
+    assert ranking.cliques == (("a", "b"), ("b", "c"), ("c", "d"))
+    # 40 datasets: 0.742, all are told apart
+    assert rank_methods({name: [float(-place)] * 40 for place, name in enumerate("abcd")}).cliques == ()
+
+
+def test_where_friedman_finds_nothing_all_methods_are_alike() -> None:
+    tied = rank_methods({name: [1.0, 2.0] for name in "abc"})
+    assert (tied.p_value, tied.cliques) == (1.0, (("a", "b", "c"),))
+    few = rank_methods({"a": [3.0, 3.0], "b": [2.0, 2.0], "c": [1.0, 1.0]})
+    assert few.p_value > 0.05 and few.cliques == (("a", "b", "c"),)
+
+
+@pytest.mark.parametrize("scores", [{"a": [1.0, 2.0], "b": [1.0, 2.0]}, {name: [1.0] for name in "abc"}])
+def test_too_little_to_rank_is_refused(scores: dict[str, list[float]]) -> None:
+    with pytest.raises(ValueError, match="a ranking needs 3 methods"):
+        rank_methods(scores)

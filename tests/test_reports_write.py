@@ -1,18 +1,29 @@
 """Table files: whole, stable, where they are asked for."""
 
+import csv
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from reports_builder import Planned, write_run
+from reports_builder import Planned, golden_run, write_run
 
 from bench.errors import UserError
 from reports.files import replacing
+from reports.records import load_run
+from reports.render import to_html
+from reports.tables import tables_of
 from reports.write import write_tables
 
 FORMATS = ["md", "latex", "csv"]
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def write(run_dir: Path, formats: list[str], folder: Path) -> list[Path]:
+    return write_tables(tables_of(load_run(run_dir)), "quickstart", formats, folder)
 
 
 @pytest.fixture
@@ -26,27 +37,40 @@ def run_dir(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", cells)
 
 
-def test_files_are_named_after_the_suite_and_nothing_else_is_left(run_dir: Path) -> None:
-    written = write_tables(run_dir, FORMATS)
-    assert written == [run_dir / "tables" / f"quickstart{suffix}" for suffix in (".md", ".tex", ".csv")]
-    assert sorted((run_dir / "tables").iterdir()) == sorted(written)
+def test_files_have_the_name_asked_for_and_nothing_else_is_left(run_dir: Path) -> None:
+    folder = run_dir / "tables"
+    written = write(run_dir, FORMATS, folder)
+    assert written == [folder / f"quickstart{suffix}" for suffix in (".md", ".tex", ".csv")]
+    assert sorted(folder.iterdir()) == sorted(written)
+
+
+def test_the_golden_records_give_the_golden_tables_to_the_byte(tmp_path: Path) -> None:
+    run = golden_run(tmp_path / "run")
+    made = {path.name: path.read_text(encoding="utf-8") for path in write(run, FORMATS, tmp_path)}
+    made["quickstart.html"] = "".join(map(to_html, tables_of(load_run(run))))
+    expected = {path.name: path.read_text(encoding="utf-8") for path in GOLDEN.iterdir()}
+    assert made == expected
 
 
 def test_all_variants_are_in_one_file_with_one_csv_header(run_dir: Path, tmp_path: Path) -> None:
-    markdown, latex, lines = write_tables(run_dir, FORMATS, tmp_path / "out")
-    assert markdown.read_text().count("| Method") == 2
-    assert latex.read_text().count(r"\begin{tabular}") == 2
-    assert r"\label{tab:quickstart-0.1}" in latex.read_text()
-    rows = lines.read_text().splitlines()
-    assert rows[0] == "variant,method,label,column,mean,std,n"
-    assert [row.split(",")[0] for row in rows[1:]] == ["β=0.1"] * 10 + ["β=0.5"] * 10
+    markdown, latex, lines = write(run_dir, FORMATS, tmp_path / "out")
+    assert markdown.read_text().count("| Method") == 4  # accuracies and statistics of two variants
+    labels = re.findall(r"\\label{(.*)}", latex.read_text())
+    kinds = ("0.1", "0.5", "0.1-statistics", "0.5-statistics")
+    assert labels == [f"tab:quickstart-{kind}" for kind in kinds]
+    rows = list(csv.DictReader(io.StringIO(lines.read_text())))
+    accuracies = [row["variant"] for row in rows if row["table"] == "accuracy"]
+    assert accuracies == ["β=0.1"] * 10 + ["β=0.5"] * 10
+    assert lines.read_text().count("variant") == 1
 
 
 def test_the_same_records_give_the_same_bytes_in_another_process(run_dir: Path, tmp_path: Path) -> None:
-    here = [path.read_bytes() for path in write_tables(run_dir, FORMATS, tmp_path / "here")]
+    here = [path.read_bytes() for path in write(run_dir, FORMATS, tmp_path / "here")]
     code = (
-        "import sys; from pathlib import Path; from reports.write import write_tables; "
-        f"write_tables(Path(sys.argv[1]), {FORMATS}, Path(sys.argv[2]))"
+        "import sys; from pathlib import Path; from reports.records import load_run; "
+        "from reports.tables import tables_of; from reports.write import write_tables; "
+        "tables = tables_of(load_run(Path(sys.argv[1]))); "
+        f"write_tables(tables, 'quickstart', {FORMATS}, Path(sys.argv[2]))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     there = tmp_path / "there"
@@ -56,14 +80,14 @@ def test_the_same_records_give_the_same_bytes_in_another_process(run_dir: Path, 
 
 def test_an_unknown_format_gets_the_nearest_name_and_writes_nothing(run_dir: Path) -> None:
     with pytest.raises(UserError, match="Unknown table format 'latx': did you mean 'latex'"):
-        write_tables(run_dir, ["md", "latx"])
+        write(run_dir, ["md", "latx"], run_dir / "tables")
     assert not (run_dir / "tables").exists()
 
 
 def test_a_place_that_cannot_be_written_to_is_a_plain_error(run_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     with pytest.raises(UserError, match="Cannot write"):
-        write_tables(run_dir, ["md"], tmp_path / "file")
+        write(run_dir, ["md"], tmp_path / "file")
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
@@ -78,7 +102,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> No
 
 def test_reports_load_without_the_heavy_libraries() -> None:
     code = (
-        "import sys, reports.write, reports.figures; "
+        "import sys, reports.write, reports.tables, reports.merge, reports.compare, reports.rank_table; "
         "print({'torch', 'ray', 'mlflow', 'matplotlib', 'scipy', 'numpy'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

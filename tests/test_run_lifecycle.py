@@ -241,7 +241,15 @@ def test_the_mended_run_is_complete_and_nothing_else_is_left(completed: Result) 
         names = {entry.name for entry in cell.iterdir()}
         assert names == {"config.json", "rounds.jsonl", "result.json", "mlflow.json"}
     names = {entry.name for entry in completed.run.iterdir()}
-    assert names == {"plan.json", "cells", "tables", "figures", "mlflow.json"}
+    assert names == {
+        "plan.json",
+        "partition.json",
+        "cells",
+        "tables",
+        "figures",
+        "report.html",
+        "mlflow.json",
+    }
 
 
 def test_only_what_was_missing_is_computed(resumed: Result, completed: Result) -> None:
@@ -269,7 +277,7 @@ def test_table_files_and_where_to_go_on_are_told(completed: Result) -> None:
     assert re.search(r"Fragile( +\d+\.\d\d ±\d+\.\d\d){4}", out)
     assert "–" not in completed.files["tables/tiny.md"][0].decode()
     tables = [f"tables/tiny.{suffix}" for suffix in ("md", "tex", "csv")]
-    for name in [*tables, "figures/convergence.png", "figures/convergence.pdf"]:
+    for name in [*tables, "figures/convergence.png", "figures/convergence.pdf", "report.html"]:
         assert completed.files[name][0]
         assert f"  {completed.run / name}\n" in out
     store = re.escape(f"sqlite:///{completed.run.parent}/mlflow.db")
@@ -288,7 +296,8 @@ def test_mlflow_has_one_run_a_cell_and_one_for_the_suite(completed: Result) -> N
     (suite_run,) = [run for run in runs if "suite_run" in run.data.tags]
     assert len(runs) == 1 + len(by_cell) == 1 + len(completed.cells)
     assert {run.info.status for run in runs} == {"FINISHED"}
-    assert {file.path for file in client.list_artifacts(suite_run.info.run_id)} == {"tables", "figures"}
+    files = {file.path for file in client.list_artifacts(suite_run.info.run_id)}
+    assert files == {"tables", "figures", "report.html"}
     for cell in completed.cells.values():
         run = by_cell[cell.name.rpartition("-")[2]]
         assert "error" not in run.data.tags

@@ -8,7 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from bench.methods_registry import METHODS
+from bench.methods_registry import METHODS, WRAPPERS
 from search_spaces.spaces import FOLDER, Distribution, load_space
 
 every_method = pytest.mark.parametrize("method", METHODS.names())
@@ -34,7 +34,9 @@ def test_training_is_swept_alike_for_every_method(method: str) -> None:
 
 
 def test_there_is_no_space_without_a_method() -> None:
-    assert sorted(file.stem for file in FOLDER.glob("*.yaml")) == METHODS.names()
+    assert sorted(file.stem for file in FOLDER.glob("*.yaml")) == sorted(
+        [*METHODS.names(), *WRAPPERS.names()]
+    )
 
 
 def test_a_space_is_read_as_written() -> None:

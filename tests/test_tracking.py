@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_runner import call_bench
+from reports_builder import Planned, write_run
 
 from bench.errors import UserError
-from bench.tracking import Tracker, TrackingError, without_credentials
+from bench.tracking import Tracker, TrackingError, recorded_store, without_credentials
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 
@@ -353,27 +355,45 @@ def test_tables_and_figures_are_replaced(store: Store) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     store.log(store.cell("tables", "a"))
-    store.tracker.log_suite(run_dir, [table, figure])
+    store.tracker.log_suite(run_dir)
     table.write_text("new")
-    store.tracker.log_suite(run_dir, [table, figure])
+    store.tracker.log_suite(run_dir)
     (run,) = [run for run in store.runs("tables") if "suite_run" in run.data.tags]
     assert (run.info.status, run.info.run_name) == ("FINISHED", "tables v2")
     assert store.files(run, "tables") == {"tables/table.md": b"new"}
     assert store.files(run, "figures") == {"figures/curves.svg": b"<svg/>"}
 
 
+def test_a_report_made_again_renews_what_mlflow_shows(store: Store, tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "quickstart", [Planned("fedavg", 0, (0.5, 0.5))])
+    tracker = Tracker(f"sqlite:///{store.out}/mlflow.db", tmp_path)
+    tables = run_dir / "tables"
+    tables.mkdir()
+    (tables / "quickstart.md").write_text("old")
+    assert recorded_store(run_dir) is None
+    tracker.log_suite(run_dir)
+    assert recorded_store(run_dir) == tracker.address
+    for _ in range(2):
+        assert call_bench("report", run_dir, "--format", "md").code == 0
+    (run,) = [run for run in store.runs("quickstart") if "suite_run" in run.data.tags]
+    logged = store.files(run, "tables") | store.files(run, "figures")
+    assert logged["tables/quickstart.md"] == (tables / "quickstart.md").read_bytes()
+    assert b"50.00" in logged["tables/quickstart.md"]
+    assert "figures/convergence.png" in logged
+
+
 def test_mlflow_is_not_imported_when_there_is_nothing_to_write(store: Store) -> None:
     cell = store.cell("idle", "a")
     (store.out / "plan.json").write_text(json.dumps({"schema": 1, "suite": {"name": "idle", "version": 1}}))
     store.log(cell)
-    store.tracker.log_suite(store.out, [cell.path / "config.json"])
+    store.tracker.log_suite(store.out)
     code = f"""
 import sys
 from pathlib import Path
 from bench.tracking import Tracker
 out, cell = Path({str(store.out)!r}), Path({str(cell.path)!r})
 tracker = Tracker(None, out)
-tracker.log_suite(out, [cell / "config.json"])
+tracker.log_suite(out)
 print(tracker.pending([cell]), "--backend-store-uri" in tracker.ui_command(), "mlflow" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from cli_runner import TINY
 
 from bench.config import Suite
@@ -19,7 +17,7 @@ from bench.search.journal import Trial
 from bench.search.plan import Search, check_search, make_search, with_settings
 from bench.search.space import SearchSpace, search_space
 from bench.search.suggestions import suggest
-from search_spaces.spaces import Distribution, load_space
+from search_spaces.spaces import Distribution
 
 
 def suite(*methods: Any, **changes: Any) -> Suite:
@@ -229,43 +227,12 @@ def test_what_cannot_be_tuned_is_said() -> None:
         search(setting=fixed)
 
 
-WRAPPER = '''
-"""Around: a method around another one."""
-
-from pydantic import Field
-
-from methods.fedavg import FedAvg
-from methods.fedprox import FedProx
-
-
-class Around(FedAvg):
-    label = "Around"
-
-    strength: float = Field(default=0.5, ge=0)
-    inner: FedProx = FedProx()
-'''
-
-
-def test_a_method_around_another_has_the_keys_of_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    about = tmp_path / "around-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: around\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[bench.methods]\naround+fedprox = around_method:Around\n")
-    (tmp_path / "around_method.py").write_text(WRAPPER)
-    rate = load_space("fedprox").training["optimiser.lr"].model_dump()
-    rate["wide"] = {rate["wide"]["kind"]: rate["wide"]["values"]}
-    own = {"default": 0.5, "paper": [0.5, 1.0], "wide": {"uniform": [0.0, 1.0]}}
-    text = {"method": "around", "hyperparameters": {"strength": own}, "training": {"optimiser.lr": rate}}
-    (tmp_path / "around.yaml").write_text(yaml.safe_dump(text))
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        found = search("around+fedprox")
-        assert list(found.space.domains) == ["strength", "inner.mu", "optimiser.lr"]
-        assert found.space.default["inner.mu"] == 0.01
-        (cell,) = found.cells({"strength": 0.1, "inner.mu": 0.9})
-        hyperparameters = cell.config["method"]["hyperparameters"]
-        assert (hyperparameters["strength"], hyperparameters["inner"]["mu"]) == (0.1, 0.9)
-    finally:
-        sys.modules.pop("around_method", None)
+def test_a_method_around_another_has_the_keys_of_both() -> None:
+    found = search("ggeur+fedprox")
+    domains = list(found.space.domains)
+    assert domains[0] == "samples_per_class"
+    assert domains[-2:] == ["inner.mu", "optimiser.lr"]
+    assert found.space.default["inner.mu"] == 0.01
+    (cell,) = found.cells({"samples_per_class": 100, "inner.mu": 0.9})
+    hyperparameters = cell.config["method"]["hyperparameters"]
+    assert (hyperparameters["samples_per_class"], hyperparameters["inner"]["mu"]) == (100, 0.9)

@@ -69,7 +69,7 @@ def uneven_clients() -> list[Samples]:
 
 def batches_of(data: Samples, size: int | None = None) -> RaggedBatches:
     """One epoch in the given order, by default all at once."""
-    return RaggedBatches(data.x, data.y, [torch.arange(len(data.y))], size or len(data.y))
+    return RaggedBatches(data, [torch.arange(len(data.y))], size or len(data.y))
 
 
 def nearby(tree: Tree, seed: int, scale: float = 0.3) -> Tree:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,19 @@ from bench.files import read_json
 
 def list_kind(kind: str, root: Path) -> None:
     from bench.data import dataset_summaries
-    from bench.methods_registry import METHODS
+    from bench.encoders import encoder_summaries
+    from bench.methods_registry import AROUND, METHODS, WRAPPERS
     from bench.models import MODELS
 
     listings: dict[str, Callable[[], dict[str, str]]] = {
         "suites": lambda: {name: load_suite(name).title for name in suite_names()},
-        "methods": METHODS.summaries,
+        "methods": lambda: {
+            **METHODS.summaries(),
+            **{f"{name}{AROUND}METHOD": summary for name, summary in WRAPPERS.summaries().items()},
+        },
         "datasets": dataset_summaries,
         "models": MODELS.summaries,
+        "encoders": encoder_summaries,
         "runs": lambda: _runs(root),
     }
     if kind not in listings:
@@ -82,8 +86,14 @@ def _show_method(name: str) -> None:
     console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
     grid = Table("hyperparameter", "default", "type")
     for key, field in kind.model_fields.items():
-        grid.add_row(key, json.dumps(field.default), _type_name(field.annotation))
+        grid.add_row(key, _default(field), _type_name(field.annotation))
     console.print(grid)
+
+
+def _default(field: Any) -> str:
+    from pydantic_core import PydanticUndefined, to_json
+
+    return "" if field.default is PydanticUndefined else to_json(field.default).decode()
 
 
 def _type_name(annotation: Any) -> str:

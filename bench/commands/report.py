@@ -7,28 +7,52 @@ from pathlib import Path
 
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
-from bench.running import write_reports
-from reports.records import load_run
+from bench.tracking import Tracker, TrackingError, recorded_store
+from reports.figures import write_ranking
+from reports.merge import merge_runs
+from reports.rank_table import NAME as RANKING
+from reports.rank_table import ranking_table
+from reports.ranking import rank_runs
+from reports.records import Run, load_run
 from reports.render.terminal import to_terminal
+from reports.table import Table
 from reports.tables import tables_of
+from reports.write import check_formats, write_tables
+
+MERGED = "merged"
 
 
-def report_runs(names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path) -> None:
+def report_runs(
+    names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path, mix: bool = False
+) -> None:
     if not formats:
-        raise UserError("--format is empty; give one or more of md, latex and csv, separated by commas")
+        raise UserError("--format is empty; give one or more of md, latex, csv and html, separated by commas")
+    check_formats(formats)
+    from bench.running import write_reports_of  # brings torch along, which `bench compare` has no need of
+
     console = make_console()
-    for directory in [run_directory(name, root) for name in names]:
-        target = out / directory.name if out and len(names) > 1 else out
-        files = write_reports(directory, formats, target)
-        print_tables(directory, console)
-        for file in files:
-            console.say(f"  {file}")
+    directories = list(dict.fromkeys(run_directory(name, root) for name in names))
+    runs = merge_runs([load_run(directory) for directory in directories], mix)
+    own = {str(directory): directory for directory in directories}
+    files = []
+    for run in runs:
+        home = own.get(run.source)
+        target = _target(run, home, len(runs), out, root)
+        files += write_reports_of(run, formats, target)
+        _print(tables_of(run), console)
+        if home == target:
+            _track(home, console)
+    if len(runs) > 1 and (ranking := ranking_table(runs)):
+        target = out or root / MERGED
+        files += write_tables([ranking], RANKING, formats, target / "tables")
+        files += write_ranking(rank_runs(runs), target / "figures")
+        _print([ranking], console)
+    for file in files:
+        console.say(f"  {file}")
 
 
 def print_tables(directory: Path, console: BenchConsole) -> None:
-    for table in tables_of(load_run(directory)):
-        console.print()
-        console.print(to_terminal(table))
+    _print(tables_of(load_run(directory)), console)
 
 
 def run_directory(name: str, root: Path) -> Path:
@@ -38,3 +62,32 @@ def run_directory(name: str, root: Path) -> Path:
             return candidate
     known = [file.parent.name for file in root.glob("*/plan.json")]
     raise UserError(f"no run '{name}' here or in {root}; {nearest(name, known)}")
+
+
+def _target(run: Run, home: Path | None, groups: int, out: Path | None, root: Path) -> Path:
+    """A run's own folder, or for what was merged one that belongs to no run; `--out` instead of either."""
+    if out is not None:
+        return out / run.suite.name if groups > 1 else out
+    return home or root / MERGED / run.suite.name
+
+
+def _print(tables: Sequence[Table], console: BenchConsole) -> None:
+    """All tables, but the statistics of many variants are left to the files."""
+    statistics = [table for table in tables if table.name == "statistics"]
+    shown = [table for table in tables if table.name != "statistics"]
+    for table in shown + (statistics if len(statistics) == 1 else []):
+        console.print()
+        console.print(to_terminal(table))
+    if len(statistics) > 1:
+        console.say(f"The statistics of {len(statistics)} variants are in the files.")
+
+
+def _track(directory: Path, console: BenchConsole) -> None:
+    """Renew what MLflow shows of the run, where its tables are in MLflow already."""
+    if (store := recorded_store(directory)) is None:
+        return
+    tracker = Tracker(store, directory.parent)
+    try:
+        tracker.log_suite(directory)
+    except TrackingError as error:
+        console.say(f"warning: the tables are not in MLflow: {error}")

@@ -33,6 +33,7 @@ class RunOptions:
     methods: list[str] | None
     seeds: int | None
     rounds: int | None
+    encoder: str | None
     assignments: list[str]
     executor: str
     hosts: int
@@ -53,6 +54,8 @@ class RunOptions:
         changes = dict(parse_assignment(text) for text in self.assignments)
         if self.rounds is not None:
             changes["training.rounds"] = self.rounds
+        if self.encoder is not None:
+            changes["encoder"] = self.encoder
         return changes
 
     def check(self) -> None:
@@ -139,7 +142,7 @@ def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: floa
     print_tables(plan.directory, console)
     failed = failures(plan)
     try:
-        tracker.log_suite(plan.directory, files)
+        tracker.log_suite(plan.directory)
     except TrackingError as error:
         console.say(f"warning: the tables are not in MLflow: {error}")
     for directory, reason in failed.items():

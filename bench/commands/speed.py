@@ -2,14 +2,16 @@
 
 The small works are those on which public frameworks are compared: an MLP 64-128-10, 100 clients of which 10
 take part in a round, batch 16; one step a client (`digits`) or twenty (`synth`). `cnn` is a round of the
-Office-Caltech suite on random images of the same sizes.
+Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
+512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16;
+`vit` is a round of FedSDG: ten clients, a small transformer with shared and private adapters and gates.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
@@ -23,10 +25,14 @@ from bench.engine.hosts import Host, LoopHost, Problem, Samples
 from bench.engine.stacked import StackedHost
 from bench.errors import UserError, nearest
 from bench.models.architectures.cnn import CNN
+from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
+from bench.models.architectures.vit_mini import VitMini
 from bench.models.base import ModelSpec, seeded_model
+from methods.base import FedAlgorithm
 from methods.fedavg import FedAvg
-from methods.parts.optimisers import SGD
+from methods.fedsdg import FedSDG
+from methods.parts.optimisers import SGD, Adam, Optimiser
 from methods.parts.task import SplitModel, Task, initial_tree
 
 
@@ -38,22 +44,28 @@ class Work:
     rounds: int
     epochs: int
     batch_size: int
-    optimiser: SGD
+    optimiser: Optimiser
     hosts: tuple[type[Host], ...]
+    method: FedAlgorithm = field(default_factory=FedAvg)
+    by_hand: Callable[[Work, list[Samples]], Callable[[int], None]] | None = None
+    """The plain loop, where it is not that of FedAvg."""
 
 
 def compare(name: str, repeats: int) -> None:
     if name not in WORKS:
         raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
-    work = WORKS[name]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        rates = measure(work, repeats)
+        for title, work in WORKS[name].items():
+            _print_rates(title, measure(work, repeats), repeats)
     finally:
         torch.set_num_threads(threads)
+
+
+def _print_rates(title: str, rates: dict[str, list[float]], repeats: int) -> None:
     grid = Table(
-        "executor", "updates per CPU s", "× plain loop", title=f"{name}: median of {repeats} in turn"
+        "executor", "updates per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
     )
     plain = rates["plain loop"]
     for side, values in rates.items():
@@ -65,7 +77,7 @@ def compare(name: str, repeats: int) -> None:
 def measure(work: Work, repeats: int) -> dict[str, list[float]]:
     """Side → updates per CPU second of every repetition; taking turns, the sides meet the same noise."""
     clients = work.clients()
-    sides: dict[str, Callable[[int], None]] = {"plain loop": _plain_loop(work, clients)}
+    sides: dict[str, Callable[[int], None]] = {"plain loop": (work.by_hand or _plain_loop)(work, clients)}
     for host in work.hosts:
         sides[{LoopHost: "in order", StackedHost: "stacked"}[host]] = _ours(work, clients, host)
     rates: dict[str, list[float]] = {side: [] for side in sides}
@@ -80,11 +92,11 @@ def measure(work: Work, repeats: int) -> dict[str, list[float]]:
 
 
 def _ours(work: Work, clients: list[Samples], host: type[Host]) -> Callable[[int], None]:
-    model = _model(work, clients)
+    model = fresh_model(work, clients)
     train = dict(enumerate(clients))
     problem = Problem(
         task=Task(model, initial_tree(model), CLASSES, len(train), work.optimiser, seed=0),
-        method=FedAvg(),
+        method=work.method,
         epochs=work.epochs,
         batch_size=work.batch_size,
         train=train,
@@ -103,10 +115,11 @@ def _ours(work: Work, clients: list[Samples], host: type[Host]) -> Callable[[int
 
 def _plain_loop(work: Work, clients: list[Samples]) -> Callable[[int], None]:
     """FedAvg as one would write it by hand: one module, one torch optimiser a client, weighted average."""
-    model = _model(work, clients)
+    model = fresh_model(work, clients)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     choice = np.random.default_rng(0)
     settings = work.optimiser
+    assert isinstance(settings, SGD)
 
     def train(client: Samples) -> None:
         optimiser = torch.optim.SGD(
@@ -134,11 +147,17 @@ def _plain_loop(work: Work, clients: list[Samples]) -> Callable[[int], None]:
     return advance
 
 
-def _model(work: Work, clients: list[Samples]) -> SplitModel:
+def fresh_model(work: Work, clients: list[Samples]) -> SplitModel:
     return seeded_model(work.model, tuple(clients[0].x.shape[1:]), CLASSES, seed=0)
 
 
 CLASSES = 10
+
+
+def _fedsdg_by_hand(work: Work, clients: list[Samples]) -> Callable[[int], None]:
+    from bench.commands.speed_fedsdg import plain_loop
+
+    return plain_loop(work, fresh_model(work, clients), clients)
 
 
 def _digits() -> list[Samples]:
@@ -155,7 +174,13 @@ def _synth() -> list[Samples]:
     return _dealt(x, (x @ torch.randn(64, CLASSES, generator=draw)).argmax(dim=1), 100)
 
 
-def _images() -> list[Samples]:
+def _embeddings() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(100 * 320, 512, generator=draw)
+    return _dealt(x, (x @ torch.randn(512, CLASSES, generator=draw)).argmax(dim=1), 100)
+
+
+def _images(sizes: tuple[int, ...]) -> list[Samples]:
     draw = torch.Generator().manual_seed(0)
 
     def client(size: int) -> Samples:
@@ -163,7 +188,7 @@ def _images() -> list[Samples]:
         x = x.contiguous(memory_format=torch.channels_last)
         return Samples(x, torch.randint(0, CLASSES, (size,), generator=draw))
 
-    return [client(size) for size in (179, 153, 47, 25)]
+    return [client(size) for size in sizes]
 
 
 def _dealt(x: Tensor, y: Tensor, clients: int) -> list[Samples]:
@@ -178,17 +203,46 @@ _SMALL = {
     "optimiser": SGD(lr=0.1),
     "hosts": (LoopHost, StackedHost),
 }
-WORKS = {
-    "digits": Work(clients=_digits, rounds=50, **_SMALL),  # type: ignore[arg-type]
-    "synth": Work(clients=_synth, rounds=5, **_SMALL),  # type: ignore[arg-type]
-    "cnn": Work(
-        model=CNN(),
-        clients=_images,
-        per_round=4,
-        rounds=1,
-        epochs=1,
-        batch_size=64,
-        optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
-        hosts=(LoopHost,),
-    ),
+_HEADS = {
+    "model": Head(),
+    "clients": _embeddings,
+    "per_round": 100,
+    "rounds": 1,
+    "epochs": 1,
+    "optimiser": SGD(lr=0.1),
+    "hosts": (LoopHost, StackedHost),
+}
+WORKS: dict[str, dict[str, Work]] = {
+    "digits": {"digits": Work(clients=_digits, rounds=50, **_SMALL)},  # type: ignore[arg-type]
+    "synth": {"synth": Work(clients=_synth, rounds=5, **_SMALL)},  # type: ignore[arg-type]
+    "cnn": {
+        "cnn": Work(
+            model=CNN(),
+            clients=lambda: _images((179, 153, 47, 25)),
+            per_round=4,
+            rounds=1,
+            epochs=1,
+            batch_size=64,
+            optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
+            hosts=(LoopHost,),
+        )
+    },
+    "heads": {
+        f"heads, batch {size}": Work(batch_size=size, **_HEADS)  # type: ignore[arg-type]
+        for size in (64, 16)
+    },
+    "vit": {
+        "vit": Work(
+            model=VitMini(),
+            clients=lambda: _images((64,) * 10),
+            per_round=10,
+            rounds=1,
+            epochs=1,
+            batch_size=32,
+            optimiser=Adam(lr=1e-3, clip_norm=1.0),
+            hosts=(LoopHost, StackedHost),
+            method=FedSDG(),
+            by_hand=_fedsdg_by_hand,
+        )
+    },
 }

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest
 from bench.data.image_folders import required_root
 from bench.data.images import scaled
 from bench.data.sources import fingerprint, reading
@@ -63,6 +63,7 @@ class ArrayFiles(DatasetSpec):
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that images are scaled to."""
+    limit: Limit = None
 
     folder: ClassVar[str]
     """Folder below the root in which the files are looked for first; after it comes the root itself."""
@@ -83,7 +84,7 @@ class ArrayFiles(DatasetSpec):
                     f"{paths[0]} has no images, or labels other than 0 to {len(self.classes) - 1}; "
                     "get the file again"
                 )
-        return splits
+        return TrainTest(*(split.thinned(self.limit) for split in splits))
 
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
         return tuple(domain for domain in self.counts if self._found(root, domain)[0])

@@ -1,14 +1,16 @@
 """What a dataset is: arrays by domain, and the specification that makes them."""
 
+from __future__ import annotations
+
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from bench.errors import UserError
 
@@ -22,6 +24,13 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def thinned(self, limit: int | None) -> Split:
+        """At most so many samples, spread evenly."""
+        if limit is None or limit >= len(self):
+            return self
+        positions = np.arange(limit) * len(self) // limit
+        return Split(self.x[positions], self.y[positions])
 
 
 @dataclass(frozen=True)
@@ -39,9 +48,38 @@ class Dataset:
         return tuple(self.train)
 
 
+def normalised(dataset: Dataset) -> Dataset:
+    """The same vectors, scaled to length 1."""
+
+    def scaled(splits: dict[str, Split]) -> dict[str, Split]:
+        return {
+            domain: Split(split.x / np.linalg.norm(split.x, axis=1, keepdims=True).clip(1e-12), split.y)
+            for domain, split in splits.items()
+        }
+
+    return replace(
+        dataset,
+        train=scaled(dataset.train),
+        test=scaled(dataset.test),
+        checksum=f"{dataset.checksum} normalised",
+    )
+
+
+def distinct(domains: tuple[str, ...]) -> tuple[str, ...]:
+    """The names as they are; a ValueError if one comes twice."""
+    if len(set(domains)) != len(domains):
+        raise ValueError("a domain is named twice")
+    return domains
+
+
 class TrainTest(NamedTuple):
     train: Split
     test: Split
+
+
+# Left out where there is none, so that configurations without it keep their identity.
+Limit = Annotated[int | None, Field(ge=1, exclude_if=lambda limit: limit is None)]
+"""At most so many images of each train and each test set, spread evenly over it."""
 
 
 class DatasetSpec(BaseModel):

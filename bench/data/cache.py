@@ -34,12 +34,12 @@ def load(name: str, spec: DatasetSpec, root: Path | None, cache: Path) -> Datase
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
     entry = cache / "datasets" / f"{name}-{key}"
-    manifest = _intact_manifest(entry)
+    manifest = intact_manifest(entry)
     if manifest is None:
         try:
             entry.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(entry.with_name(f"{entry.name}.lock")):
-                manifest = _intact_manifest(entry) or _make(entry, spec, root, identity)
+                manifest = intact_manifest(entry) or _make(entry, spec, root, identity)
         except OSError as error:
             raise UserError(
                 f"cannot write dataset '{name}' to the cache {cache}: {error.strerror or error}; "
@@ -89,7 +89,7 @@ def _save(path: Path, array: np.ndarray) -> dict[str, Any]:
     return {"sha256": array_checksum(array), "bytes": path.stat().st_size}
 
 
-def _intact_manifest(entry: Path) -> dict[str, Any] | None:
+def intact_manifest(entry: Path) -> dict[str, Any] | None:
     """The manifest if every file it names is there in full length; hashing them at each start is too slow."""
     try:
         manifest = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))

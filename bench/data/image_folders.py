@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from bench.data.base import DatasetSpec, Split, TrainTest
-from bench.data.images import decoded
+from bench.data.images import Fit, decoded
 from bench.data.sources import ARCHIVE_SUFFIXES, Source, fingerprint, open_source
 from bench.errors import UserError, nearest
 
@@ -21,6 +21,9 @@ class ImageFolders(DatasetSpec):
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that pictures are scaled to."""
+    # Left out where it is the usual one, so that configurations without it keep their identity.
+    fit: Fit = Field(default="stretch", exclude_if=lambda fit: fit == "stretch")
+    """Stretch pictures to the square, or crop its middle out of them."""
 
     stems: ClassVar[tuple[str, ...]]
     """Names under which the folder or archive may lie below the root, without suffix."""
@@ -44,7 +47,7 @@ class ImageFolders(DatasetSpec):
     def build(self, root: Path | None, domain: str) -> TrainTest:
         source = open_source(self.locate(root))
         names, labels = self._pictures(source, domain)
-        pixels = decoded(source, names, self.size)
+        pixels = decoded(source, names, self.size, self.fit)
         train = self.in_train(np.arange(len(names)))
         return TrainTest(Split(pixels[train], labels[train]), Split(pixels[~train], labels[~train]))
 

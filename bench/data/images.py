@@ -1,10 +1,11 @@
-"""Pixels to arrays: any picture becomes RGB, scaled to a square without regard to its proportions."""
+"""Pixels to arrays: any picture becomes an RGB square."""
 
 import io
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import Literal
 
 import numpy as np
 from PIL import Image
@@ -13,8 +14,12 @@ from bench.data.sources import Source, reading
 
 CHUNK = 512
 
+Fit = Literal["stretch", "crop"]
+"""How a picture becomes a square: without regard to its proportions, or by cutting out its middle, scaled
+bicubically as encoders expect."""
 
-def decoded(source: Source, names: Sequence[str], size: int) -> np.ndarray:
+
+def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch") -> np.ndarray:
     """The named pictures as uint8 (N, 3, size, size), decoded by several threads."""
     position = {name: i for i, name in enumerate(names)}
     pixels = np.empty((len(names), 3, size, size), np.uint8)
@@ -22,7 +27,8 @@ def decoded(source: Source, names: Sequence[str], size: int) -> np.ndarray:
     def decode(item: tuple[str, bytes]) -> None:
         name, data = item
         with reading(source.path, name), Image.open(io.BytesIO(data)) as picture:
-            pixels[position[name]] = _square(picture.convert("RGB"), size)
+            square = _square if fit == "stretch" else _middle
+            pixels[position[name]] = square(picture.convert("RGB"), size)
 
     contents = source.contents(names)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -49,3 +55,14 @@ def _square(picture: Image.Image, size: int) -> np.ndarray:
     """Bilinear; Pillow widens the filter when it makes a picture smaller, so nothing is skipped."""
     pixels = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def _middle(picture: Image.Image, size: int) -> np.ndarray:
+    """The shorter side becomes `size`; of the longer one, the same is cut off at both ends."""
+    width, height = picture.size
+    shorter = min(width, height)
+    # Rounded as torchvision's transforms do.
+    width, height = (int(size * side / shorter) for side in (width, height))
+    scaled_picture = picture.resize((width, height), Image.Resampling.BICUBIC)
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    return np.asarray(scaled_picture.crop((left, top, left + size, top + size))).transpose(2, 0, 1)

@@ -12,14 +12,16 @@ import numpy as np
 import torch
 
 from bench.data import dataset_spec, load_dataset
-from bench.data.base import Dataset, Split
+from bench.data.base import Dataset, Split, normalised
+from bench.data.cache import cache_root
 from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
+from bench.encoders import encoder_spec
 from bench.engine.hosts import Problem, Samples
 from bench.errors import UserError
 from bench.methods_registry import METHODS
 from bench.models import model_spec
-from bench.models.base import seeded_model
+from bench.models.base import Context, seeded_model
 from bench.validation import validated, validated_union
 from methods.base import FedAlgorithm
 from methods.parts.optimisers import Optimiser
@@ -58,9 +60,11 @@ def assemble(
     dataset_name = options.pop("name")
     dataset = load_dataset(dataset_name, options, data_root)
     notes = deviations(dataset, dataset_spec(dataset_name, options))
+    if "encoder" in config:
+        dataset = _embedded(dataset, config["encoder"], device)
     partition = make_partition(partition_spec(config["partition"]), dataset, seed)
     method = _method(config)
-    task = _task(config, method, dataset, len(partition.clients), device)
+    task = _task(config, method, dataset, partition, device)
     _check(config, method, task)
     groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
@@ -76,12 +80,13 @@ def assemble(
         method=method,
         epochs=config["training"]["epochs"],
         batch_size=config["training"]["batch_size"],
+        steps=config["training"].get("steps"),
         train=train,
         validation=validation,
         test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
         own_test={k: _own_test(group, device) for k, group in wanted.items() if tested},
     )
-    return Assembled(problem, _fingerprints(dataset, partition, task.initial, notes))
+    return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
 
 def check_method(config: Mapping[str, Any], like: Assembled) -> None:
@@ -111,25 +116,45 @@ def _check(config: Mapping[str, Any], method: FedAlgorithm, task: Task) -> None:
 
 def _optimiser(config: Mapping[str, Any], method: FedAlgorithm) -> Optimiser:
     """The method's own, or else the suite's."""
-    if method.optimiser is not None:
-        return method.optimiser
+    if method.client_optimiser is not None:
+        return method.client_optimiser
     return validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser")
 
 
 def _task(
-    config: Mapping[str, Any], method: FedAlgorithm, dataset: Dataset, clients: int, device: torch.device
+    config: Mapping[str, Any],
+    method: FedAlgorithm,
+    dataset: Dataset,
+    partition: Partition,
+    device: torch.device,
 ) -> Task:
     first = next(iter(dataset.train.values()))
     spec = model_spec(config["model"])
-    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"]).to(device)
+    encoder = encoder_spec(config["encoder"]["name"]) if "encoder" in config else None
+    context = Context(tuple(dataset.classes), encoder, cache_root())
+    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"], context).to(device)
     return Task(
         model=model,
         initial=initial_tree(model),
         classes=len(dataset.classes),
-        clients=clients,
+        clients=len(partition.clients),
         optimiser=_optimiser(config, method),
         seed=config["seed"],
+        domains=_domain_numbers(partition, dataset),
+        input_shape=first.x.shape[1:],
     )
+
+
+def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
+    own = [client.domain for client in partition.clients]
+    return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
+
+
+def _embedded(dataset: Dataset, encoder: Mapping[str, Any], device: torch.device) -> Dataset:
+    from bench.encoders.embedding import embed
+
+    embedded = embed(dataset, encoder_spec(encoder["name"]), cache_root(), device=str(device))
+    return normalised(embedded) if encoder["normalised"] else embedded
 
 
 def _split(
@@ -172,11 +197,10 @@ def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torc
     }
 
 
-def _fingerprints(
-    dataset: Dataset, partition: Partition, initial: Tree, notes: Sequence[str]
-) -> Fingerprints:
+def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:
     weights = hashlib.sha256()
-    for name, leaf in initial.items():
+    frozen = {name: leaf for name, leaf in task.model.named_parameters() if not leaf.requires_grad}
+    for name, leaf in (task.initial | Tree(frozen)).items():
         weights.update(name.encode())
         weights.update(leaf.cpu().contiguous().numpy().tobytes())
     return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16], tuple(notes))

@@ -11,7 +11,7 @@ import torch
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.hosts import Hosts, Problem, correct, fraction, own_accuracy
-from methods.base import Message, State
+from methods.base import FedAlgorithm, Message, State
 from methods.parts.tree import size_in_bytes
 
 
@@ -39,19 +39,34 @@ class Federation:
         """The exchanges before the first round, with all clients; recorded as round 0."""
         traffic: dict[str, Any] = {"round": 0, "bytes_up": 0, "bytes_down": 0, "clients": len(self._clients)}
         traffic["dropped"] = 0
-        for phase in range(len(self._phases) - 1):
-            exchanged = self._exchange(phase, 0, self._clients)
-            for key in ("bytes_up", "bytes_down", "dropped"):
-                traffic[key] += exchanged[key]
-        return traffic
+        for phase, exchange in enumerate(self._phases[:-1]):
+            groups = [[client] for client in self._clients] if exchange.one_by_one else [self._clients]
+            for group in groups:
+                exchanged = self._exchange(phase, 0, group)
+                for key in ("bytes_up", "bytes_down", "dropped"):
+                    traffic[key] += exchanged[key]
+            if exchange.one_by_one:
+                self._server = exchange.aggregate(self._server, [])
+        observed = self.problem.method.observe(self.problem.task, self._server)
+        return traffic | ({"metrics": dict(observed)} if observed else {})
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
         number = self.rounds + 1
-        exchanged = self._exchange(len(self._phases) - 1, number, self.participants(number))
+        participants = self.participants(number)
+        exchanged = self._exchange(len(self._phases) - 1, number, participants)
         self.rounds = number
-        observed = self.problem.method.observe(self.problem.task, self._server)
-        return {"round": number, **exchanged} | ({"metrics": dict(observed)} if observed else {})
+        observed = self._observe(participants)
+        return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
+
+    def _observe(self, participants: Sequence[int]) -> dict[str, float]:
+        """The method's figures: the server's, and the means of those about the round's clients."""
+        method = self.problem.method
+        figures = dict(method.observe(self.problem.task, self._server))
+        if type(method).observe_client is not FedAlgorithm.observe_client:
+            of_clients = self.hosts.observe(self._server, participants)
+            figures |= {name: fmean(each[name] for each in of_clients) for name in of_clients[0]}
+        return figures
 
     def participants(self, number: int) -> list[int]:
         """The clients of a round, in the order of their ids."""
@@ -74,7 +89,11 @@ class Federation:
             else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
         )
         own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
-        return _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+        scored = _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+        others = {
+            f"avg_by_{name}": fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others
+        }
+        return scored | ({"metrics": others} if others else {})
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
         right = {

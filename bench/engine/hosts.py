@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -17,14 +19,12 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from methods.base import FedAlgorithm, Message, Reply, Round, State, Task
-from methods.parts.batches import PIECE, RaggedBatches
-from methods.parts.streams import generator
+from methods.parts.batches import PIECE, RaggedBatches, Samples
+from methods.parts.streams import derive, generator
 from methods.parts.tree import leaves_of
 
-
-class Samples(NamedTuple):
-    x: Tensor
-    y: Tensor
+KEPT_BYTES = 2**30
+"""How much of what a method makes of its clients' samples a host keeps from round to round."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Problem:
     method: FedAlgorithm
     epochs: int
     batch_size: int
+    steps: int | None = field(default=None, kw_only=True)
+    """Of a client in a round, where not the epochs count."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]
@@ -48,19 +50,30 @@ class Problem:
         """The exchanges before the first round, then the one that is repeated."""
         return [*self.method.prelude(task), self.method.round(task)]
 
-    def orders(self, client: int, number: int) -> list[Tensor]:
-        """In which order the client visits its samples in every epoch of a round."""
+    def orders(self, client: int, number: int, count: int) -> list[Tensor]:
+        """In which order the client visits its `count` samples in the epochs of a round."""
         draw = generator(self.task.seed, "batches", client, number)
-        count = len(self.train[client].y)
-        return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+        if self.steps is None:
+            return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
+        per_epoch = -(-count // self.batch_size)
+        epochs = [torch.randperm(count, generator=draw) for _ in range(-(-self.steps // per_epoch))]
+        in_last = self.steps - (len(epochs) - 1) * per_epoch
+        return [*epochs[:-1], epochs[-1][: in_last * self.batch_size]]
+
+    def key(self, client: int, number: int) -> int:
+        """What the random numbers of a client's steps in a round depend on; there is room to count up."""
+        return derive(self.task.seed, "steps", client, number) >> 1
 
 
 class Scores(NamedTuple):
     """Accuracies of one model."""
 
     test: dict[str, float]
+    """Of a client's own model only where there is no global one."""
     own: float | None
     validation: float | None
+    by_others: dict[str, float]
+    """Mean over the test sets by the method's other ways to predict."""
 
 
 class Hosts(Protocol):
@@ -72,6 +85,9 @@ class Hosts(Protocol):
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         """How well each client predicts, with its private state."""
 
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        """The method's figures about these clients' private state."""
+
     def save(self, folder: Path) -> None: ...
 
     def load(self, folder: Path) -> None: ...
@@ -82,23 +98,53 @@ class Host(ABC):
         self.problem = problem
         self.name = name
         self._states: dict[int, State] = {}
+        self._phases = problem.phases(problem.task)
+
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        if phase == len(self._phases) - 1:
+            return self.train(number, messages)
+        return [
+            self.work(phase, number, client, message, self.problem.train[client])
+            for client, message in messages
+        ]
 
     @abstractmethod
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]: ...
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        """The exchange that is repeated."""
+
+    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Reply:
+        """One client by itself."""
+        problem = self.problem
+        orders = [order.to(samples.y.device) for order in problem.orders(client, number, len(samples.y))]
+        renewed = partial(self.made, client, number) if problem.method.resamples else None
+        batches = RaggedBatches(samples, orders, problem.batch_size, problem.key(client, number), renewed)
+        content, state = self._phases[phase].local(self.state(client), message, batches)
+        return self.finish(client, len(samples.y), content, state, is_finite([content, state]))
+
+    def made(self, client: int, number: int, epoch: int = 0) -> Samples:
+        """What the method has the client train on."""
+        problem = self.problem
+        keys = (client, number, epoch) if problem.method.resamples else (client,)
+        draw = problem.task.generator("samples", *keys)
+        return problem.method.training_samples(problem.task, self.state(client), problem.train[client], draw)
 
     def state(self, client: int) -> State:
         if client not in self._states:
             return self.problem.method.client(self.problem.task)
         return self._states[client]
 
-    def finish(self, client: int, content: Message, state: State, sound: bool) -> Reply:
+    def finish(self, client: int, samples: int, content: Message, state: State, sound: bool) -> Reply:
         """A client whose work blew up keeps the state it had, and can take part again."""
         if state and sound:
-            self._states[client] = state
-        return Reply(client, len(self.problem.train[client].y), content, sound)
+            self._states[client] = {**self.state(client), **state}
+        return Reply(client, samples, content, sound)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         return [score(self.problem, server, self.state(client), client) for client in clients]
+
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        method, task = self.problem.method, self.problem.task
+        return [method.observe_client(task, server, self.state(client)) for client in clients]
 
     def save(self, folder: Path) -> None:
         save_state({str(client): state for client, state in self._states.items()}, self._file(folder))
@@ -119,17 +165,24 @@ class LoopHost(Host):
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
-        self._phases = problem.phases(problem.task)
+        self._kept: dict[int, Samples] = {}
+        self._room = KEPT_BYTES
 
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
-        return [self._work(phase, number, client, message) for client, message in messages]
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        last = len(self._phases) - 1
+        return [
+            self.work(last, number, client, message, self._samples(client, number))
+            for client, message in messages
+        ]
 
-    def _work(self, phase: int, number: int, client: int, message: Message) -> Reply:
-        x, y = self.problem.train[client]
-        orders = [order.to(y.device) for order in self.problem.orders(client, number)]
-        batches = RaggedBatches(x, y, orders, self.problem.batch_size)
-        content, state = self._phases[phase].local(self.state(client), message, batches)
-        return self.finish(client, content, state, is_finite([content, state]))
+    def _samples(self, client: int, number: int) -> Samples:
+        if client in self._kept:
+            return self._kept[client]
+        samples = self.made(client, number)
+        if not self.problem.method.resamples and samples.bytes <= self._room:
+            self._kept[client] = samples
+            self._room -= samples.bytes if samples is not self.problem.train[client] else 0
+        return samples
 
 
 def is_finite(nest: Any) -> bool:
@@ -140,13 +193,33 @@ def is_finite(nest: Any) -> bool:
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
     """The accuracies that a client gets with this state (None: with the global model)."""
-    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     held_out = problem.validation.get(client)
+    validation = None if held_out is None else fraction(correct(problem, server, state, held_out))
+    if problem.method.has_global_model:
+        # Nobody asks then how a client's own model does on data unlike its own.
+        alike = [
+            Samples(*(part[positions] for part in problem.test[domain]))
+            for domain, positions in problem.own_test[client].items()
+        ]
+        hits = torch.cat([correct(problem, server, state, samples) for samples in alike])
+        return Scores(test={}, own=fraction(hits), validation=validation, by_others={})
+    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if right else None,
-        validation=None if held_out is None else fraction(correct(problem, server, state, held_out)),
+        validation=validation,
+        by_others=_by_others(problem, server, state),
     )
+
+
+def _by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
+    if not problem.test:
+        return {}
+    return {
+        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
+        for name, method in problem.method.other_predictions().items()
+        for other in [replace(problem, method=method)]
+    }
 
 
 def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:

@@ -46,6 +46,9 @@ class HostActor:
     def score(self, server: State, clients: list[int]) -> list[Scores]:
         return self._host.score(server, clients)
 
+    def observe(self, server: State, clients: list[int]) -> list[Mapping[str, float]]:
+        return self._host.observe(server, clients)
+
     def save(self, folder: Path) -> None:
         self._host.save(folder)
 
@@ -84,15 +87,24 @@ class RayHosts:
         return [replies[client] for client, _ in messages]
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
+        return self._ask("score", server, clients)
+
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        return self._ask("observe", server, clients)
+
+    def _ask(self, question: str, server: State, clients: Sequence[int]) -> list[Any]:
+        """Every client's answer to a question about the server's state, in the order of the clients."""
         by_home: dict[int, list[int]] = {}
         for client in clients:
             by_home.setdefault(self._home[client], []).append(client)
         state = ray.put(server)
-        pending = [self._actors[home].score.remote(state, part) for home, part in by_home.items()]
-        scored: dict[int, Scores] = {}
-        for part, scores in zip(by_home.values(), ray.get(pending), strict=True):
-            scored.update(zip(part, scores, strict=True))
-        return [scored[client] for client in clients]
+        pending = [
+            getattr(self._actors[home], question).remote(state, part) for home, part in by_home.items()
+        ]
+        answers: dict[int, Any] = {}
+        for part, values in zip(by_home.values(), ray.get(pending), strict=True):
+            answers.update(zip(part, values, strict=True))
+        return [answers[client] for client in clients]
 
     def save(self, folder: Path) -> None:
         ray.get([actor.save.remote(folder) for actor in self._actors])

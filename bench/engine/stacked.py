@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from bench.engine.hosts import Host, Problem
+from bench.engine.hosts import KEPT_BYTES, Host, Problem
 from methods.base import Message, Reply
-from methods.parts.batches import PaddedBatches, stack_orders
+from methods.parts.batches import PaddedBatches, Samples, stack_orders, steps_of
 from methods.parts.training import STACKED
 from methods.parts.tree import Tree, leaves_of
 
@@ -21,26 +23,65 @@ class StackedHost(Host):
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
-        self._phases = problem.phases(problem.task.computed(STACKED))
-        samples = list(problem.train.values())
-        self._x = torch.cat([x for x, _ in samples])
-        self._y = torch.cat([y for _, y in samples])
-        counts = [len(y) for _, y in samples]
-        starts = [sum(counts[:k]) for k in range(len(counts))]
-        self._rows = {client: row for row, client in enumerate(problem.train)}
-        self._counts, self._starts, self._most = counts, starts, max(counts)
+        self._round = problem.phases(problem.task.computed(STACKED))[-1]
+        self._everybody: Pool | None = None
+        self._may_fit = not problem.method.resamples
 
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        contents = dict(messages)
+        replies = []
+        for pool in self._pools(number, list(contents)):
+            group = [(client, contents[client]) for client in contents if client in pool.clients]
+            replies += self._train_together(number, group, pool)
+        return replies
+
+    def _pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
+        """The clients' samples, together where there is room for them, else in groups made anew each time."""
+        if self._may_fit and self._everybody is None:
+            self._everybody = self._pool_of_all()
+            self._may_fit = self._everybody is not None
+        if self._everybody is not None:
+            yield self._everybody
+        else:
+            yield from self._groups(number, clients)
+
+    def _pool_of_all(self) -> Pool | None:
+        parts: dict[int, list[Samples]] = {}
+        made_bytes = 0
+        for client, own in self.problem.train.items():
+            samples = self.made(client, number=0)
+            made_bytes += 0 if samples is own else samples.bytes
+            if made_bytes > KEPT_BYTES:
+                return None
+            parts[client] = [samples]
+        return Pool.of(parts)
+
+    def _groups(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
+        parts: dict[int, list[Samples]] = {}
+        size = 0
+        for client in clients:
+            first = self.made(client, number)
+            epochs = len(self.problem.orders(client, number, len(first.y)))
+            renewed = range(1, epochs) if self.problem.method.resamples else ()
+            parts[client] = [first, *(self.made(client, number, epoch) for epoch in renewed)]
+            size += sum(samples.bytes for samples in parts[client])
+            if size > KEPT_BYTES or client == clients[-1]:
+                yield Pool.of(parts)
+                parts, size = {}, 0
+
+    def _train_together(
+        self, number: int, messages: Sequence[tuple[int, Message]], pool: Pool
+    ) -> list[Reply]:
         clients = [client for client, _ in messages]
         stack = Stack()
         states = stack.add([self.state(client) for client in clients])
         contents = stack.add([message for _, message in messages])
-        parts = stack.add_stacked(self._cut(number, clients))
+        parts = stack.add_stacked(self._cut(number, clients, pool))
         shape: list[Any] = []
 
         def local(*own: Tensor) -> list[Tensor]:
-            batches = PaddedBatches(x=self._x, y=self._y, most=self._most, **fill(parts, own))
-            result = self._phases[phase].local(fill(states, own), fill(contents, own), batches)
+            batches = PaddedBatches(x=pool.x, y=pool.y, most=pool.most, **fill(parts, own))
+            result = self._round.local(fill(states, own), fill(contents, own), batches)
             shape[:] = result
             return list(leaves_of(result))
 
@@ -51,25 +92,65 @@ class StackedHost(Host):
         for k, client in enumerate(clients):
             leaves = iter([column[k] for column in columns])
             content, state = (refill(nest, leaves) for nest in shape)
-            replies.append(self.finish(client, content, state, sound[k]))
+            replies.append(self.finish(client, pool.clients[client].size, content, state, sound[k]))
         return replies
 
-    def _cut(self, number: int, clients: list[int]) -> dict[str, Tensor | None]:
-        rows = [self._rows[client] for client in clients]
-        counts = [self._counts[row] for row in rows]
-        starts = [self._starts[row] for row in rows]
-        orders = [self.problem.orders(client, number) for client in clients]
+    def _cut(self, number: int, clients: list[int], pool: Pool) -> dict[str, Tensor | None]:
+        counts = [pool.clients[client].size for client in clients]
+        starts = [pool.clients[client].start for client in clients]
+        orders = [
+            pool.positions(count, self.problem.orders(client, number, count))
+            for client, count in zip(clients, counts, strict=True)
+        ]
         size = min(self.problem.batch_size, max(counts))
-        order, mask, live = stack_orders(orders, counts, starts, size)
+        order, mask, live = stack_orders(orders, starts, size)
         parts: dict[str, Tensor | None] = {
             "order": order,
             "mask": mask,
             "live": live,
             "start": torch.tensor(starts),
-            "steps": torch.tensor([self.problem.epochs * -(-count // size) for count in counts]),
+            "steps": torch.tensor(steps_of(orders, size)),
             "samples": torch.tensor(counts),
+            "key": torch.tensor([self.problem.key(client, number) for client in clients]),
         }
-        return {key: None if part is None else part.to(self._y.device) for key, part in parts.items()}
+        return {key: None if part is None else part.to(pool.y.device) for key, part in parts.items()}
+
+
+class Place(NamedTuple):
+    """Where a client's samples stand in a pool."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The samples of several clients, one after the other."""
+
+    x: Tensor
+    y: Tensor
+    clients: dict[int, Place]
+    renewed: bool
+    """Whether every epoch has samples of its own, behind each other."""
+
+    @classmethod
+    def of(cls, parts: Mapping[int, Sequence[Samples]]) -> Pool:
+        """`parts`: client → its samples, of every epoch or of all epochs."""
+        pieces = [samples for epochs in parts.values() for samples in epochs]
+        places, start = {}, 0
+        for client, epochs in parts.items():
+            places[client] = Place(start, len(epochs[0].y))
+            start += sum(len(samples.y) for samples in epochs)
+        renewed = any(len(epochs) > 1 for epochs in parts.values())
+        return cls(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]), places, renewed)
+
+    def positions(self, count: int, orders: list[Tensor]) -> list[Tensor]:
+        """A client's visiting orders, counted from its first sample."""
+        return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
+
+    @cached_property
+    def most(self) -> int:
+        return max(place.size for place in self.clients.values())
 
 
 class Slot(NamedTuple):

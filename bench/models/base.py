@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor, nn
 
+from bench.encoders import EncoderSpec
+from methods.parts.pixels import MEAN, STD, Pixels
 from methods.parts.streams import derive
 from methods.parts.task import SplitModel
+
+__all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a model may depend on besides the sizes of its inputs and outputs."""
+
+    class_names: tuple[str, ...]
+    encoder: EncoderSpec | None
+    """What the inputs were encoded with; None: they are the data's own."""
+    cache_root: Path
 
 
 class ModelSpec(BaseModel, ABC):
@@ -19,28 +34,15 @@ class ModelSpec(BaseModel, ABC):
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         """A fresh model for inputs of this shape (without the batch)."""
 
-
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet's channels, by which the public code of the domain-skew papers scales its images."""
-
-
-class Pixels(nn.Module):
-    """Bytes of an image to standardised floats; anything else passes as it is."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("mean", 255 * torch.tensor(MEAN).view(3, 1, 1), persistent=False)
-        self.register_buffer("std", 255 * torch.tensor(STD).view(3, 1, 1), persistent=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.std if x.dtype == torch.uint8 else x
+    def build_with(self, context: Context, shape: tuple[int, ...]) -> SplitModel:
+        """The same where more is known; for models that are made of the classes' names, say."""
+        return self.build(shape, len(context.class_names))
 
 
-def seeded_model(spec: ModelSpec, shape: tuple[int, ...], classes: int, seed: int) -> SplitModel:
+def seeded_model(
+    spec: ModelSpec, shape: tuple[int, ...], classes: int, seed: int, context: Context | None = None
+) -> SplitModel:
     """The same initial weights for every method at the same seed, without touching the global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "initial weights"))
-        return spec.build(shape, classes)
+        return spec.build_with(context, shape) if context else spec.build(shape, classes)

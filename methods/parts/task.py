@@ -13,6 +13,7 @@ from torch.func import functional_call
 
 from methods.parts.batches import Batch
 from methods.parts.optimisers import Optimiser
+from methods.parts.pixels import Pixels
 from methods.parts.streams import generator
 from methods.parts.training import ONE_CLIENT, Loss, Mode, train
 from methods.parts.tree import Tree
@@ -53,7 +54,15 @@ class Task:
     clients: int
     optimiser: Optimiser
     seed: int
+    domains: tuple[int, ...] = ()
+    """Client → number of its domain; empty where clients have samples of several domains."""
+    input_shape: tuple[int, ...] | None = None
+    """Of one sample; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
+
+    def floats(self, x: Tensor) -> Tensor:
+        """Samples to compute with: bytes of pictures as the model's first layer turns them into floats."""
+        return x if x.is_floating_point() else self._pixels(x)
 
     def logits(self, params: Tree, x: Tensor) -> Tensor:
         return self._call(self.model, params, x)
@@ -109,6 +118,10 @@ class Task:
     @cached_property
     def has_batch_norm(self) -> bool:
         return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())
+
+    @cached_property
+    def _pixels(self) -> nn.Module:
+        return next((module for module in self.model.modules() if isinstance(module, Pixels)), nn.Identity())
 
     @cached_property
     def _has_modes(self) -> bool:

@@ -5,6 +5,9 @@ import unicodedata
 
 from reports.table import Cell, Row, Table
 
+MANY_COLUMNS = 9
+"""From so many on, the table is set smaller, so as to stay on the page."""
+
 
 def _greek_command(letter: str) -> str:
     name = unicodedata.name(letter).split()[-1].lower().replace("lamda", "lambda")
@@ -35,15 +38,16 @@ _MATHS = {
     "≤": r"\le",
     "≥": r"\ge",
     "∞": r"\infty",
+    "✓": r"\surd",
     **{letter: _greek_command(letter) for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"},
     **{character: f"_{digit}" for digit, character in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+    **{character: f"^{digit}" for digit, character in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }
 
 
 def to_latex(table: Table) -> str:
     """A `table*` environment with caption, label, rules between the sections, and footnotes below."""
     sections = [[_row(row) for row in section] for section in table.sections]
-    heading = " & ".join(["Method", *map(escape, table.columns)]) + r" \\"
     body = [line for section in sections for line in (r"\midrule", *section)]
     return (
         "\n".join(
@@ -51,12 +55,12 @@ def to_latex(table: Table) -> str:
                 r"\begin{table*}[t]",
                 r"\centering",
                 rf"\caption{{{escape(table.caption)}}}",
-                rf"\label{{tab:{_slug(table.suite, table.variant)}}}",
-                r"\small",
+                rf"\label{{tab:{_slug(table)}}}",
+                r"\small" if len(table.columns) < MANY_COLUMNS else r"\scriptsize",
                 r"\setlength{\tabcolsep}{4pt}",
                 rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
                 r"\toprule",
-                heading,
+                *_head(table),
                 *body,
                 r"\bottomrule",
                 r"\end{tabular}",
@@ -86,6 +90,20 @@ def _character(character: str) -> str:
     return character if known else "?"
 
 
+def _head(table: Table) -> list[str]:
+    """The headings; shared ones stand above a rule of their own."""
+    names = " & ".join(["Method", *(escape(name) for _, group in table.headings for name in group)]) + r" \\"
+    if not table.groups:
+        return [names]
+    spans, rules, first = [""], [], 2
+    for title, group in table.headings:
+        spans.append(rf"\multicolumn{{{len(group)}}}{{c}}{{{escape(title)}}}" if title else "")
+        if title:
+            rules.append(rf"\cmidrule(lr){{{first}-{first + len(group) - 1}}}")
+        first += len(group)
+    return [" & ".join(spans) + r" \\", "".join(rules), names]
+
+
 def _row(row: Row) -> str:
     label = escape(row.label)
     label = rf"\textit{{{label}}}" if row.bound else label
@@ -109,5 +127,6 @@ def _signs(signs: tuple[str, ...]) -> str:
     return rf"\textsuperscript{{{escape(shown)}}}" if shown else ""
 
 
-def _slug(*parts: str) -> str:
+def _slug(table: Table) -> str:
+    parts = (table.suite, table.variant, "" if table.name == "accuracy" else table.name)
     return "-".join(re.findall(r"[A-Za-z0-9.]+", " ".join(parts)))

@@ -23,7 +23,10 @@ class _Grid:
 
     def __init__(self, table: Table) -> None:
         self.sections = table.sections
-        self.headings = [Text(heading) for heading in table.columns]
+        # a shared heading is repeated above each of its columns, since the grid may be split between them
+        self.headings = [
+            Text("\n".join(filter(None, (group, name)))) for group, names in table.headings for name in names
+        ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         unbounded = options.update(max_width=10_000)

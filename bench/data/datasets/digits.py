@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from bench.data.array_files import ArrayFiles, Form, arrays
-from bench.data.base import Split, TrainTest
+from bench.data.base import Split, TrainTest, distinct
 from bench.data.formats import read_idx, read_mat, read_npz, read_usps
 from bench.data.image_folders import picture_names, seven_tenths
 from bench.data.images import decoded
@@ -42,12 +42,6 @@ def _digit_pictures(paths: Sequence[Path], size: int) -> TrainTest:
     return TrainTest(Split(pixels[train], y[train]), Split(pixels[~train], y[~train]))
 
 
-def _distinct(domains: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(domains)) != len(domains):
-        raise ValueError("a domain is named twice")
-    return domains
-
-
 Domain = Literal["mnist", "usps", "svhn", "syn", "mnistm"]
 MNIST_FILES = tuple(
     f"{part}-{kind}" for part in ("train", "t10k") for kind in ("images?idx3-ubyte*", "labels?idx1-ubyte*")
@@ -55,7 +49,7 @@ MNIST_FILES = tuple(
 
 
 class Digits(ArrayFiles):
-    domains: Annotated[tuple[Domain, ...], AfterValidator(_distinct)] = Field(
+    domains: Annotated[tuple[Domain, ...], AfterValidator(distinct)] = Field(
         default=("mnist", "usps", "svhn", "syn"), min_length=1
     )
 

@@ -12,12 +12,12 @@ never to change: the same seed gives the same bytes on every machine.
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest, distinct
 
 SIDE = 32
 PER_CLASS = 250
@@ -36,10 +36,19 @@ ONE = 1 << 16  # fixed point
 MASK_SIDE = 64
 
 
+Domain = Literal["mnist", "optdigits", "blended", "fonts"]
+ALL_DOMAINS: tuple[Domain, ...] = ("mnist", "optdigits", "blended", "fonts")
+
+
 class DigitsMini(DatasetSpec):
     """The seed draws the patches, the rendered digits and the test set; it is not a trial's seed."""
 
     seed: int = Field(default=0, ge=0, lt=2**32)
+    limit: Limit = None
+    domains: Annotated[tuple[Domain, ...], AfterValidator(distinct)] = Field(
+        default=ALL_DOMAINS, min_length=1, exclude_if=lambda domains: domains == ALL_DOMAINS
+    )
+    """Their images do not depend on which others are taken."""
 
     classes: ClassVar[tuple[str, ...]] = tuple("0123456789")
     counts: ClassVar[dict[str, tuple[int, int]]] = {
@@ -48,6 +57,9 @@ class DigitsMini(DatasetSpec):
         "blended": (1750, 750),
         "fonts": (1750, 750),
     }
+
+    def domain_names(self) -> tuple[str, ...]:
+        return self.domains
 
     def fingerprint(self, root: Path | None) -> str:
         return "built in"
@@ -62,7 +74,7 @@ class DigitsMini(DatasetSpec):
         # RandomState is the one stream that numpy promises to keep.
         rng = np.random.RandomState([self.seed, list(makers).index(domain)])
         x, y = makers[domain](rng)
-        return _divided(x, y, rng)
+        return TrainTest(*(split.thinned(self.limit) for split in _divided(x, y, rng)))
 
 
 Labelled = tuple[np.ndarray, np.ndarray]

@@ -1,6 +1,6 @@
 """What a search costs beside its trials: 16 trials of 5 s on two cores, against plain `tune.Tuner`.
 
-    python benchmarks/search_overhead.py
+    python scripts/search_overhead.py
 
 The trials sleep, so that the figures say something about the harness on a busy machine too. Both sides are
 measured on the same Ray, after it has started; ideal is 16 × 5 s / 2.

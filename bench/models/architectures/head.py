@@ -1,0 +1,31 @@
+"""A classifier on inputs that are features already: one linear layer, or a perceptron of several."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from pydantic import Field
+from torch import nn
+
+from bench.models.base import ModelSpec
+from methods.parts.task import SplitModel
+
+
+class Head(ModelSpec):
+    layers: int = Field(default=1, ge=1)
+    hidden: int = Field(default=512, gt=0)
+    """Width of all layers but the last."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        widths = [math.prod(shape)] + [self.hidden] * (self.layers - 1)
+        before: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []
+        for width, following in pairwise(widths):
+            before += [nn.Linear(width, following), nn.ReLU()]
+        return SplitModel(
+            nn.Sequential(*before) if before else nn.Identity(),
+            nn.Identity(),
+            nn.Linear(widths[-1], classes),
+            feature_size=widths[-1],
+            embedding_size=widths[-1],
+        )

@@ -1,0 +1,94 @@
+"""A frozen vision transformer of timm's with LoRA branches, as the split model that methods see."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bench.errors import UserError
+from bench.models.base import ModelSpec, Pixels
+from methods.parts.lora import AdaptedLinear
+from methods.parts.task import SplitModel
+
+if TYPE_CHECKING:
+    from timm.models import VisionTransformer
+
+
+class LoraOptions(ModelSpec):
+    """The branches stand on the output projections of every block's attention and MLP."""
+
+    rank: int = Field(default=8, gt=0)
+    alpha: float = Field(default=16.0, gt=0)
+    """The branches are scaled by alpha / rank."""
+
+    def adapted(self, vit: VisionTransformer, classes: int, side: int | None = None) -> SplitModel:
+        """The frozen transformer with fresh branches and a fresh head; images are resized to `side`."""
+        vit.requires_grad_(False)
+        block: Any
+        for number, block in enumerate(vit.blocks):
+            block.attn.proj = AdaptedLinear(block.attn.proj, self.rank, self.alpha, number)
+            block.mlp.fc2 = AdaptedLinear(block.mlp.fc2, self.rank, self.alpha, number)
+        stages = [Pixels(), *([] if side is None else [Resize(side)]), vit]
+        width = vit.num_features
+        return SplitModel(
+            nn.Sequential(*stages),
+            nn.Identity(),
+            nn.Linear(width, classes),
+            feature_size=width,
+            embedding_size=width,
+        )
+
+
+def small_vit() -> VisionTransformer:
+    """The transformer of `vit_mini`, as timm draws it: 16 tokens of width 64."""
+    from timm.models import VisionTransformer
+
+    vit = VisionTransformer(
+        img_size=32,
+        patch_size=8,
+        embed_dim=64,
+        depth=6,
+        num_heads=4,
+        mlp_ratio=2,
+        num_classes=0,
+        global_pool="avg",
+        class_token=False,
+    )
+    block: Any
+    for block in vit.blocks:
+        # With so few tokens the plain attention is quicker, and `vmap` knows it.
+        block.attn.fused_attn = False
+    return vit
+
+
+class Resize(nn.Module):
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side = side
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.interpolate(x, size=(self.side, self.side), mode="bilinear", antialias=False)
+
+
+def load_weights(file: Path, sha256: str | None = None) -> dict[str, Tensor]:
+    """A file of named tensors (safetensors, or saved by torch), read without executing code."""
+    if not file.is_file():
+        raise UserError(f"model: there is no weights file {file}; give the path of one")
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if sha256 is not None and found != sha256:
+        raise UserError(
+            f"model: the weights file {file.name} has the checksum {found}, not {sha256}; get it again"
+        )
+    if file.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        tensors = load_file(file)
+    else:
+        tensors = torch.load(file, map_location="cpu", weights_only=True)
+    return {name: tensor.float() for name, tensor in tensors.items()}

@@ -1,0 +1,25 @@
+"""FedCLIP: on a frozen CLIP model, clients train and share a small adapter of the image's features.
+
+Lu et al., "FedCLIP: Fast Generalization and Personalization for CLIP in Federated Learning", IEEE Data
+Engineering Bulletin 2023. The adapter Linear–Tanh–Linear–Softmax makes a weight for every feature; logits are
+scaled cosines between the weighted features and the text features of the classes' prompts. Only the adapter
+is trained, sent and averaged, as in FedAvg. Adam with 5e-5 and weight decay 0.2 as printed.
+"""
+
+from typing import Any, ClassVar
+
+from methods.base import Task
+from methods.fedavg import FedAvg
+from methods.parts.clip import FeatureAdapter
+from methods.parts.optimisers import Adam, Optimiser
+
+
+class FedCLIP(FedAvg):
+    label: ClassVar[str] = "FedCLIP"
+    own_model: ClassVar[dict[str, Any]] = {"name": "clip_adapter"}
+
+    optimiser: Optimiser | None = Adam(lr=5e-5, weight_decay=0.2)
+
+    def check(self, task: Task) -> None:
+        if not isinstance(task.model.projector, FeatureAdapter):
+            raise ValueError("trains CLIP's adapter alone: give it no model, or clip_adapter")

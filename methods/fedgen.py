@@ -1,0 +1,171 @@
+"""FEDGEN: the server learns to make features of every class; clients learn from these beside their own.
+
+Zhu, Hong and Zhou, "Data-Free Knowledge Distillation for Heterogeneous Federated Learning", ICML 2021. A
+generator G(ε, y) makes latent vectors z, the inputs of the clients' heads (everything behind the encoder; on
+embeddings with a linear head z is the embedding itself). Server, every round: Adam on
+    E_{ε,y} Σ_k w_{k,y} CE(head_k(G(ε, y)), y) + η · exp(−mean_{i,j} ‖ε_i − ε_j‖² · ‖z_i − z_j‖₁),
+with both norms divided by their widths, w_{k,y} the share of client k in the round's samples of class y, and
+y drawn from the round's label shares p̂. Client:
+    CE + α · CE(head(G(ε, ŷ)), ŷ) + β · KL(softmax(head(G(ε', y))) ‖ p(x)),  ŷ ~ p̂, y the batch's labels,
+where the first argument of KL has no gradient. α and β shrink by 0.98 a round; in the first round, before
+the generator has learnt anything, there are no such terms.
+
+α = β = 10, Adam 3e-4, η = 1, 50 steps of 128, 32 vectors a client's step and the generator's widths are the
+public code's. The generator here has no batch norm, its optimiser starts afresh every round, and ŷ
+follows p̂ as printed (public code: all labels alike). α = β = 0 is FedAvg with a generator that nobody uses.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+from torch.func import vmap
+
+from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.fedavg import FedAvg
+from methods.parts.losses import class_sums, cross_entropy
+from methods.parts.optimisers import Adam
+from methods.parts.training import train
+
+
+class FedGen(FedAvg):
+    label: ClassVar[str] = "FEDGEN"
+
+    alpha: float = Field(default=10.0, ge=0)
+    """α, the weight of the generated vectors' classification."""
+    beta: float = Field(default=10.0, ge=0)
+    """β, the weight of the distillation."""
+    decay: float = Field(default=0.98, gt=0, le=1)
+    """By which α and β are multiplied every round."""
+    eta: float = Field(default=1.0, ge=0)
+    """η, the weight of the diversity."""
+    generated: int = Field(default=32, ge=1)
+    """Vectors that a client adds to a step."""
+    noise_size: int = Field(default=32, ge=1)
+    hidden: int = Field(default=256, ge=1)
+    server_steps: int = Field(default=50, ge=0)
+    server_batch: int = Field(default=128, ge=2)
+    server_lr: float = Field(default=3e-4, gt=0)
+
+    def server(self, task: Task) -> State:
+        return super().server(task) | {
+            "generator": self.new_generator(task),
+            "labels": torch.zeros(task.classes, device=task.device),
+            "rounds": torch.tensor(0, device=task.device),
+        }
+
+    def new_generator(self, task: Task) -> Tree:
+        """Two linear layers with PyTorch's usual bounds."""
+        draw = task.generator("generator")
+        widths = (self.noise_size + task.classes, self.hidden, task.model.feature_size)
+
+        def uniform(fan_in: int, *shape: int) -> Tensor:
+            return (torch.rand(*shape, generator=draw) * 2 - 1) / fan_in**0.5
+
+        return Tree(
+            {
+                "W1": uniform(widths[0], widths[1], widths[0]),
+                "b1": uniform(widths[0], widths[1]),
+                "W2": uniform(widths[1], widths[2], widths[1]),
+                "b2": uniform(widths[1], widths[2]),
+            }
+        ).to(task.device)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        if self.alpha == self.beta == 0 or "generator" not in message:
+            return super().objective(task, client, message)
+        generator, labels = message["generator"], message["labels"]
+        weight = self.decay ** message["rounds"]
+
+        def head_on_generated(params: Tree, batch: Batch, y: Tensor, stream: int) -> Tensor:
+            noise = batch.normal(len(y), self.noise_size, stream=stream)
+            return task.logits_from(params, make_latent(generator, noise, y)).log_softmax(dim=-1)
+
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            logits = task.logits(params, batch.x)
+            drawn = labels_at(batch.uniform(self.generated), labels)
+            log_p = head_on_generated(params, batch, drawn, stream=1)
+            classified = -log_p.gather(-1, drawn[:, None]).mean()
+            target = head_on_generated(params, batch, batch.y, stream=2).detach()
+            divergence = (target.exp() * (target - logits.log_softmax(dim=-1))).sum(dim=-1)
+            terms = self.alpha * classified + self.beta * batch.mean(divergence)
+            return cross_entropy(logits, batch) + weight * terms
+
+        return loss
+
+    def round(self, task: Task) -> Round:
+        base = super().round(task)
+
+        def down(server: State, client_id: int) -> Message:
+            message = base.down(server, client_id)
+            if int(server["rounds"]) == 0:
+                return message
+            return message | {key: server[key] for key in ("generator", "labels", "rounds")}
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            reply, client = base.local(client, message, batches)
+            counts = [
+                class_sums(batch.y[:, None].float(), batch, task.classes)[1] for batch in batches.once()
+            ]
+            return reply | {"counts": torch.stack(counts).sum(dim=0)}, client
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            counts = torch.stack([reply.content["counts"] for reply in replies])
+            return base.aggregate(server, replies) | {
+                "generator": self.taught(task, server, [reply.content["model"] for reply in replies], counts),
+                "labels": counts.sum(dim=0) / counts.sum(),
+                "rounds": server["rounds"] + 1,
+            }
+
+        return Round(down, local, aggregate)
+
+    def taught(self, task: Task, server: State, models: Sequence[Tree], counts: Tensor) -> Tree:
+        """The generator after its steps with the heads of these clients, who have so many samples a class."""
+        heads = Tree(
+            {
+                name: torch.stack([model[name] for model in models])
+                for name in models[0]
+                if not name.startswith("encoder.")
+            }
+        )
+        shares = counts / counts.sum(dim=0).clamp(min=1)
+
+        def loss(generator: Tree, batch: Batch) -> Tensor:
+            z = make_latent(generator, batch.x, batch.y)
+            log_p = vmap(lambda head: task.logits_from(head, z))(heads).log_softmax(dim=-1)
+            losses = -log_p[:, torch.arange(len(z)), batch.y]
+            taught = (shares[:, batch.y] * losses).sum(dim=0).mean()
+            return taught + self.eta * diversity_loss(batch.x, z)
+
+        draws = self.draws(task, int(server["rounds"]), counts.sum(dim=0))
+        return train(server["generator"], loss, draws, Adam(lr=self.server_lr))
+
+    def draws(self, task: Task, number: int, counts: Tensor) -> Iterator[Batch]:
+        draw = task.generator("generator steps", number)
+        for _ in range(self.server_steps):
+            y = torch.multinomial(counts.cpu(), self.server_batch, replacement=True, generator=draw)
+            noise = torch.randn(self.server_batch, self.noise_size, generator=draw)
+            yield Batch(noise.to(task.device), y.to(task.device))
+
+
+def make_latent(generator: Tree, noise: Tensor, y: Tensor) -> Tensor:
+    """z = G(ε, y)."""
+    classes = generator["W1"].shape[1] - noise.shape[1]
+    labels = (y[:, None] == torch.arange(classes, device=y.device)).to(noise.dtype)
+    hidden = F.relu(F.linear(torch.cat([noise, labels], dim=1), generator["W1"], generator["b1"]))
+    return F.linear(hidden, generator["W2"], generator["b2"])
+
+
+def diversity_loss(noise: Tensor, z: Tensor) -> Tensor:
+    """Small where vectors from different noise are different."""
+    apart = torch.cdist(z, z, p=1) / z.shape[1]
+    noise_apart = torch.cdist(noise, noise).square() / noise.shape[1]
+    return (-(noise_apart * apart).mean()).exp()
+
+
+def labels_at(numbers: Tensor, shares: Tensor) -> Tensor:
+    """Labels with these shares, from numbers evenly spread over [0, 1)."""
+    return (numbers[:, None] >= shares.cumsum(dim=0)).sum(dim=-1).clamp(max=len(shares) - 1)

@@ -1,0 +1,103 @@
+"""FedMix: clients mix their samples with averages of everybody's.
+
+Yoon et al., "FedMix: Approximation of Mixup under Mean Augmented Federated Learning", ICLR 2021. Before round
+1 every client uploads the means (x̄, ȳ) of groups of M samples; all clients get all of them and keep them.
+Client, with one (x̄, ȳ) drawn anew at every step and u = (1 − λ)x: the mean over the batch of
+    (1 − λ) ℓ(f(u), y) + λ ℓ(f(u), ȳ) + λ(1 − λ) ⟨∇_u ℓ(f(u), y), x̄⟩,
+Mixup's loss with x̄ to first order in λ. Each sample's inner product counts once in that mean.
+
+Groups are cut at random and have exactly M samples: what is left over, and a client with less than M samples,
+uploads nothing, so that no mean shows less than M. Pictures are averaged as the floats that models see.
+λ = 0.1 and M = 5 are of the paper's size; λ = 0 is FedAvg exactly. `naive` is the paper's NaiveMix: the
+inputs themselves are mixed, f((1 − λ)x + λx̄).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.fedavg import FedAvg
+from methods.parts.slopes import with_slopes
+
+
+class FedMix(FedAvg):
+    label: ClassVar[str] = "FedMix"
+
+    lam: float = Field(default=0.1, ge=0, le=1)
+    """λ, the share of the averaged samples."""
+    group_size: int = Field(default=5, ge=1)
+    """M, how many samples are averaged."""
+    variant: Literal["taylor", "naive"] = "taylor"
+
+    def prelude(self, task: Task) -> list[Round]:
+        return [self.means_up(task), self.means_down()] if self.lam > 0 else []
+
+    def means_up(self, task: Task) -> Round:
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            pieces = [(task.floats(batch.x), batch.y) for batch in batches.once()]
+            x, y = (torch.cat(part) for part in zip(*pieces, strict=True))
+            return grouped_means(x, one_hot(y, task.classes), self.shuffled(batches)), {}
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            means = {key: torch.cat([reply.content[key] for reply in replies]) for key in ("x", "y")}
+            return server | {"means": means}
+
+        return Round(lambda server, client_id: {}, local, aggregate)
+
+    def shuffled(self, batches: Batches) -> Tensor:
+        """Positions of a client's samples, a row for every group."""
+        count = int(batches.samples)
+        order = next(iter(batches)).uniform(count).argsort()
+        return order[: count - count % self.group_size].view(-1, self.group_size)
+
+    def means_down(self) -> Round:
+        def down(server: State, client_id: int) -> Message:
+            return {"means": server["means"]} if "means" in server else {}
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            return {}, message
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            kept = {key: value for key, value in server.items() if key != "means"}
+            count = len(server["means"]["y"]) if "means" in server else 0
+            return kept | {"mean_count": torch.tensor(count)}
+
+        return Round(down, local, aggregate)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        means = client.get("means")
+        if self.lam == 0 or means is None or len(means["y"]) == 0:
+            return super().objective(task, client, message)
+
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            at = (batch.uniform(1) * len(means["y"])).long()
+            x_mean, y_mean = means["x"][at], means["y"][at]
+
+            def losses(x: Tensor) -> tuple[Tensor, Tensor]:
+                """Per sample ℓ(f(x), y) and ℓ(f(x), ȳ)."""
+                log_p = task.logits(params, x).log_softmax(dim=-1)
+                return -log_p.gather(-1, batch.y[:, None])[:, 0], -(log_p * y_mean).sum(dim=-1)
+
+            u = (1 - self.lam) * task.floats(batch.x)
+            if self.variant == "naive":
+                own, averaged = losses(u + self.lam * x_mean)
+                return batch.mean((1 - self.lam) * own + self.lam * averaged)
+            (own, averaged), slope = with_slopes(losses, u, x_mean, batch.stacked)
+            return batch.mean((1 - self.lam) * (own + self.lam * slope) + self.lam * averaged)
+
+        return loss
+
+    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+        return {"averaged_samples": float(server["mean_count"])} if "mean_count" in server else {}
+
+
+def grouped_means(x: Tensor, y: Tensor, groups: Tensor) -> Message:
+    return {"x": x[groups].mean(dim=1), "y": y[groups].mean(dim=1)}
+
+
+def one_hot(y: Tensor, classes: int) -> Tensor:
+    return (y[:, None] == torch.arange(classes, device=y.device)).float()

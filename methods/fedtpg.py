@@ -1,0 +1,26 @@
+"""FedTPG: on a frozen CLIP model, clients train and share a network that writes the prompts.
+
+Qiu et al., "Federated Text-driven Prompt Generation for Vision-Language Models", ICLR 2024. Four learnable
+queries cross-attend (four heads) to the text embeddings of the classes' names and become the context words of
+every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled
+cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. SGD with
+3e-3 and momentum 0.9 as printed; layer norms and two more layers around the attention, as in the public code.
+"""
+
+from typing import Any, ClassVar
+
+from methods.base import Task
+from methods.fedavg import FedAvg
+from methods.parts.clip import PromptedClassifier
+from methods.parts.optimisers import SGD, Optimiser
+
+
+class FedTPG(FedAvg):
+    label: ClassVar[str] = "FedTPG"
+    own_model: ClassVar[dict[str, Any]] = {"name": "prompt_generator"}
+
+    optimiser: Optimiser | None = SGD(lr=3e-3, momentum=0.9)
+
+    def check(self, task: Task) -> None:
+        if not isinstance(task.model.classifier, PromptedClassifier):
+            raise ValueError("trains a prompt generator alone: give it no model, or prompt_generator")

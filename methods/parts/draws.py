@@ -1,0 +1,52 @@
+"""Random numbers as a function of a key, so that they are the same one client at a time and in a stack.
+
+A counter is mixed with the key by the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
+Pseudorandom Number Generators", OOPSLA 2014), in operations that work inside `vmap` and on every device.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64
+_MIX = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
+_STREAM = 2**40
+"""Numbers that one stream of a key can give before it meets the next."""
+_FRACTION_BITS = 24
+"""As many as a float32 holds."""
+
+
+def uniform(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.device) -> Tensor:
+    """In [0, 1); number i of a shape does not depend on how many follow it."""
+    return _fraction(_mixed(key, stream, shape, device), 40)
+
+
+def normal(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.device) -> Tensor:
+    """Standard normal, by Box and Muller's formula."""
+    bits = _mixed(key, stream, shape, device)
+    radius = (-2 * (1 - _fraction(bits, 40)).log()).sqrt()
+    return radius * (2 * math.pi * _fraction(bits, 16)).cos()
+
+
+def _mixed(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.device) -> Tensor:
+    counter = torch.arange(math.prod(shape), device=device).view(*shape) + stream * _STREAM
+    # The key is spread over all bits first: keys that follow each other must not overlap as counters do.
+    bits = _finalised(torch.as_tensor(key, device=device) * _GOLDEN) + counter * _GOLDEN
+    return _finalised(bits)
+
+
+def _finalised(bits: Tensor) -> Tensor:
+    for shift, factor in _MIX:
+        bits = (bits ^ _shifted(bits, shift)) * factor
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Tensor, by: int) -> Tensor:
+    """To the right, with zeros coming in."""
+    return (bits >> by) & (2 ** (64 - by) - 1)
+
+
+def _fraction(bits: Tensor, shift: int) -> Tensor:
+    return ((bits >> shift) & (2**_FRACTION_BITS - 1)).float() / 2**_FRACTION_BITS

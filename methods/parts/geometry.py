@@ -1,0 +1,74 @@
+"""The shape of classes in a space of embeddings: means, covariances, and their principal axes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Moments(NamedTuple):
+    """Of some groups of samples: how many, their means, and their covariances with 1/n."""
+
+    counts: Tensor
+    means: Tensor
+    covariances: Tensor
+
+
+class Axes(NamedTuple):
+    """Principal axes of each class, the longest first."""
+
+    eigenvalues: Tensor
+    """classes × axes."""
+    eigenvectors: Tensor
+    """classes × dimensions × axes."""
+
+
+def moments(x: Tensor, y: Tensor, classes: Tensor) -> Moments:
+    """Of the samples of each of these classes, in double precision."""
+    counts, means, covariances = [], [], []
+    for label in classes:
+        members = x[y == label].double()
+        mean = members.mean(dim=0)
+        centred = members - mean
+        counts.append(len(members))
+        means.append(mean)
+        covariances.append(centred.T @ centred / len(members))
+    width = x.shape[1]
+    return Moments(
+        torch.tensor(counts, dtype=torch.float64, device=x.device),
+        torch.stack(means) if means else x.new_zeros(0, width, dtype=torch.float64),
+        torch.stack(covariances) if covariances else x.new_zeros(0, width, width, dtype=torch.float64),
+    )
+
+
+def no_moments(groups: int, width: int, device: torch.device) -> Moments:
+    """Of groups that have no samples yet."""
+    shapes = (groups,), (groups, width), (groups, width, width)
+    return Moments(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
+
+
+def pooled(a: Moments, b: Moments) -> Moments:
+    """The moments of the union of two sets of samples, group by group; every group has a sample in `b`."""
+    counts = a.counts + b.counts
+    share = (b.counts / counts)[:, None]
+    apart = b.means - a.means
+    own, other = (1 - share)[:, :, None], share[:, :, None]
+    between = own * other * apart[:, :, None] * apart[:, None, :]
+    return Moments(counts, a.means + share * apart, own * a.covariances + other * b.covariances + between)
+
+
+def principal_axes(covariances: Tensor, ridge: float = 0.0, top_k: int | None = None) -> Axes:
+    """Eigenvalues below zero, which only rounding makes, count as zero."""
+    width = covariances.shape[-1]
+    values, vectors = torch.linalg.eigh(covariances)
+    keep = min(top_k or width, width)
+    return Axes((values.clamp(min=0) + ridge).flip(-1)[:, :keep], vectors.flip(-1)[:, :, :keep])
+
+
+def geometry_similarity(a: Axes, b: Axes) -> Tensor:
+    """Per class the mean |cos| between matching axes, weighted by their eigenvalues: 1 for equal shapes."""
+    cosines = (a.eigenvectors * b.eigenvectors).sum(dim=1).abs()
+    weights = a.eigenvalues + b.eigenvalues
+    return (weights * cosines).sum(dim=1) / weights.sum(dim=1)

@@ -1,0 +1,22 @@
+"""Pictures as bytes, and what models make of them."""
+
+import torch
+from torch import Tensor, nn
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Of ImageNet's channels, by which the public code of the domain-skew papers scales its images."""
+
+
+class Pixels(nn.Module):
+    """Bytes of an image to standardised floats; anything else passes as it is."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", 255 * torch.tensor(MEAN).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", 255 * torch.tensor(STD).view(3, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std if x.dtype == torch.uint8 else x

@@ -1,0 +1,209 @@
+"""GGEUR: clients fill up their classes along the axes of everybody's data, then any method trains on that.
+
+Ma et al., "Geometric Knowledge-Guided Localized Global Distribution Alignment for Federated Learning", CVPR
+2025. On embeddings of a frozen encoder. Before round 1, up: for each class a client has, n, μ and Σ (1/n).
+Server: μ_i = Σ_k n_k μ_k / N and Σ_i = (1/N)(Σ_k n_k Σ_k + Σ_k n_k (μ_k − μ_i)(μ_k − μ_i)ᵀ), which is the
+covariance of the pooled samples, and its eigenvalues λ and eigenvectors V. Down: these, and with several
+domains the others' class means. Clients then add X + (ε·√λ)Vᵀ with ε ~ N(0, I): samples of covariance Σ_i.
+
+One domain: every class that a client has is filled up to `samples_per_class` around its own samples. Several:
+step 1 fills up to `step1_samples`; step 2 adds `step2_samples` around each other domain's mean, also of
+classes that the client does not have. The own samples are always kept.
+
+Deviations and defaults: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`); 2000,
+500 and 500 samples are the public code's. A class of one sample would upload that sample as its mean, so
+`min_class_count` withholds it. `as_published` is the public code to the letter: the averaged model is never
+sent back and the loss takes a softmax of a softmax; a table marks it and shows its best round on test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Generator, Tensor
+
+from methods.base import Batches, FedAlgorithm, Loss, Message, Reply, Round, Samples, State, Task
+from methods.fedavg import FedAvg
+from methods.parts.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
+from methods.parts.losses import cross_entropy
+from methods.wrappers.base import Wrapper
+
+
+class _NeverSentBack(FedAvg):
+    """FedAvg as GGEUR's public code has it: clients go on from their own models."""
+
+    def client(self, task: Task) -> State:
+        return {"model": task.initial}
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        return lambda y, batch: cross_entropy(task.logits(y, batch.x).softmax(dim=-1), batch)
+
+    def round(self, task: Task) -> Round:
+        base = super().round(task)
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            reply, _ = base.local(client, client, batches)
+            return reply, {"model": reply["model"]}
+
+        return Round(lambda server, client_id: {}, local, base.aggregate)
+
+
+class GGEUR(Wrapper):
+    short_label: ClassVar[str] = "GGEUR"
+
+    domains: Literal["auto", "one", "several"] = "auto"
+    """`auto`: several where every client belongs to one of several domains."""
+    samples_per_class: int = Field(default=2000, ge=1)
+    step1_samples: int = Field(default=500, ge=0)
+    step2_samples: int = Field(default=500, ge=0)
+    step2: bool = True
+    noise_scale: Literal["sqrt", "linear"] = "sqrt"
+    """√λ, or λ as printed."""
+    top_k: int | None = Field(default=None, ge=1)
+    """Only the longest axes; None: all."""
+    ridge: float = Field(default=0.0, ge=0)
+    """Added to every eigenvalue."""
+    resample: Literal["once", "epoch"] = "once"
+    min_class_count: int = Field(default=2, ge=1)
+    as_published: bool = False
+
+    @property
+    def trained(self) -> FedAlgorithm:
+        return _NeverSentBack() if self.as_published else self.inner
+
+    @property
+    def resamples(self) -> bool:
+        return self.resample == "epoch"
+
+    def check(self, task: Task) -> None:
+        super().check(task)
+        if task.input_shape is not None and len(task.input_shape) != 1:
+            raise ValueError("works on embeddings, not on images: give an encoder with --encoder")
+        if self.domains == "several" and len(set(task.domains)) < 2:
+            raise ValueError("has domains = several, but the clients do not belong to several domains")
+        if self.as_published and type(self.inner) is not FedAvg:
+            raise ValueError("has as_published, which is defined for ggeur+fedavg alone")
+
+    def prelude(self, task: Task) -> list[Round]:
+        return [self.statistics_up(task), self.geometry_down(task), *super().prelude(task)]
+
+    def statistics_up(self, task: Task) -> Round:
+        domain_of = self.domain_numbers(task)
+
+        def down(server: State, client_id: int) -> Message:
+            return {}
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
+            counts = y.bincount(minlength=task.classes)
+            shown = torch.nonzero(counts >= self.min_class_count)[:, 0]
+            withheld = ((counts > 0) & (counts < self.min_class_count)).sum()
+            return {"classes": shown, "withheld": withheld, **moments(x, y, shown)._asdict()}, {}
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            for reply in replies:
+                server = self.folded(task, server, reply, domain_of[reply.client])
+            return server if replies else self.with_geometry(server)
+
+        return Round(down, local, aggregate, one_by_one=True)
+
+    def folded(self, task: Task, server: State, reply: Reply, domain: int) -> State:
+        """The server's statistics with those of one more client."""
+        part = Moments(*(reply.content[key] for key in Moments._fields))
+        at, width = reply.content["classes"], part.means.shape[1]
+        domains = len(set(self.domain_numbers(task)))
+        if "moments" not in server:
+            blank = no_moments(task.classes, width, part.means.device)
+            by_domain = (blank.counts.repeat(domains, 1), blank.means.repeat(domains, 1, 1))
+            server = server | {
+                "moments": blank._asdict(),
+                "domain_counts": by_domain[0],
+                "domain_means": by_domain[1],
+                "withheld": torch.zeros_like(reply.content["withheld"]),
+            }
+        before = Moments(**server["moments"])
+        union = pooled(Moments(*(each[at] for each in before)), part)
+        counts, means = server["domain_counts"].clone(), server["domain_means"].clone()
+        share = (part.counts / (counts[domain, at] + part.counts))[:, None]
+        means[domain, at] += share * (part.means - means[domain, at])
+        counts[domain, at] += part.counts
+        return server | {
+            "moments": {
+                key: old.index_copy(0, at, new)
+                for key, old, new in zip(Moments._fields, before, union, strict=True)
+            },
+            "domain_counts": counts,
+            "domain_means": means,
+            "withheld": server["withheld"] + reply.content["withheld"],
+        }
+
+    def with_geometry(self, server: State) -> State:
+        """The axes instead of the covariances."""
+        if "moments" not in server:
+            return server
+        axes = principal_axes(server["moments"]["covariances"], self.ridge, self.top_k)
+        kept = {key: value for key, value in server.items() if key != "moments"}
+        shared = {"axes": {key: each.float() for key, each in axes._asdict().items()}}
+        return kept | {"shared": shared | {"known": server["moments"]["counts"] > 0}}
+
+    def geometry_down(self, task: Task) -> Round:
+        domain_of = self.domain_numbers(task)
+
+        def down(server: State, client_id: int) -> Message:
+            others = [domain for domain in sorted(set(domain_of)) if domain != domain_of[client_id]]
+            if "shared" not in server:
+                return {}
+            if not (self.step2 and others):
+                return {"shared": server["shared"]}
+            return {
+                "shared": server["shared"],
+                "prototypes": server["domain_means"][others].float(),
+                "has_prototype": server["domain_counts"][others] > 0,
+            }
+
+        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+            return {}, message
+
+        def aggregate(server: State, replies: Sequence[Reply]) -> State:
+            return {key: server[key] for key in ("inner", "withheld") if key in server}
+
+        return Round(down, local, aggregate)
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        if "shared" not in client:
+            return own
+        several = len(set(self.domain_numbers(task))) > 1
+        target = self.step1_samples if several else self.samples_per_class
+        xs, ys = [own.x], [own.y]
+        for label in torch.nonzero(client["shared"]["known"])[:, 0].tolist():
+            members = own.x[own.y == label]
+            missing = max(0, target - len(members)) if len(members) else 0
+            centres = [members[torch.arange(missing, device=own.x.device) % max(1, len(members))]]
+            if "prototypes" in client:
+                there = client["prototypes"][client["has_prototype"][:, label], label]
+                centres.append(there.repeat_interleave(self.step2_samples, dim=0))
+            around = torch.cat(centres)
+            xs.append(around + self.noise(client["shared"]["axes"], label, len(around), draw))
+            ys.append(torch.full((len(around),), label, dtype=own.y.dtype, device=own.y.device))
+        return Samples(torch.cat(xs), torch.cat(ys))
+
+    def noise(self, axes: Mapping[str, Tensor], label: int, count: int, draw: Generator) -> Tensor:
+        """ε·√λ·Vᵀ: `count` deviations from a centre."""
+        values, vectors = (axes[key][label] for key in Axes._fields)
+        scale = values.sqrt() if self.noise_scale == "sqrt" else values
+        epsilon = torch.randn(count, len(values), generator=draw).to(values.device)
+        return (epsilon * scale) @ vectors.T
+
+    def domain_numbers(self, task: Task) -> tuple[int, ...]:
+        """Client → domain, counted without gaps; all 0 where domains do not matter."""
+        if self.domains == "one" or not task.domains:
+            return (0,) * task.clients
+        numbers = sorted(set(task.domains))
+        return tuple(numbers.index(domain) for domain in task.domains)
+
+    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+        withheld = {"withheld_classes": float(server["withheld"])} if "withheld" in server else {}
+        return {**super().observe(task, server), **withheld}

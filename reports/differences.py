@@ -1,0 +1,29 @@
+"""Where two nested records differ, key by key."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+ABSENT = "absent"
+
+
+def flattened(record: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Dotted key → value in one line, whatever was nested; an empty mapping has no keys."""
+    flat: dict[str, str] = {}
+    for key, value in record.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{name}.")
+        else:
+            flat[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return flat
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Dotted key → both values, for the keys whose values are not the same."""
+    ours, theirs = flattened(first), flattened(second)
+    return {
+        key: (ours.get(key, ABSENT), theirs.get(key, ABSENT))
+        for key in dict.fromkeys([*ours, *theirs])
+        if ours.get(key, ABSENT) != theirs.get(key, ABSENT)
+    }

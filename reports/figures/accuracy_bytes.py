@@ -1,0 +1,61 @@
+"""Test AVG against the bytes sent until then, mean over the finished seeds; a panel a variant."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from reports.figures.panels import label_rows, legend, panels
+from reports.figures.picture import Picture, Source
+from reports.figures.style import key_of, looks_of, say_what_is_left_out
+from reports.history import average_by_round, bytes_by_round, mean_over_seeds
+from reports.records import Run
+from reports.scores import Entry, entries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MEGABYTE = 1e6
+WIDE = 20
+"""From this ratio of the dearest to the cheapest method on, the axis is logarithmic."""
+
+
+def pictures(source: Source) -> Iterator[Picture]:
+    finished = [cell for cell in source.run.cells if cell.result]
+    if any(max(bytes_by_round(cell).values(), default=0) > 0 for cell in finished):
+        yield Picture("accuracy_bytes", lambda: _draw(source.run))
+
+
+def _draw(run: Run) -> "Figure":
+    figure, shown = panels(run.variants)
+    looks = looks_of(run)
+    for panel, variant in zip(shown, run.variants, strict=True):
+        first_points = [
+            first
+            for entry in entries(run, variant)
+            if (first := _draw_curve(panel, entry, looks[key_of(entry)])) is not None
+        ]
+        if first_points and max(first_points) > WIDE * min(first_points):
+            panel.set_xscale("log")
+        panel.set_xlabel("Sent up and down (MB)")
+    label_rows(shown, "Test accuracy, AVG (%)")
+    legend(figure, shown)
+    say_what_is_left_out(figure, run)
+    return figure
+
+
+def _draw_curve(panel: "Axes", entry: Entry, look: dict[str, Any]) -> float | None:
+    """Draw a method and return its first place on the axis; one that sends nothing is a level line."""
+    finished = [cell for cell in entry.cells if cell.result]
+    accuracy = mean_over_seeds([average_by_round(cell, entry.domains) for cell in finished])
+    sent = mean_over_seeds([bytes_by_round(cell) for cell in finished])
+    numbers = [number for number in accuracy if number in sent]
+    if not numbers:
+        return None
+    if sent[numbers[-1]] == 0:
+        level = {key: value for key, value in look.items() if not key.startswith("marker")}
+        panel.axhline(accuracy[numbers[-1]], label=f"{entry.label} (sends nothing)", **level)
+        return None
+    x = [sent[number] / MEGABYTE for number in numbers]
+    every = max(1, len(numbers) // 10)
+    panel.plot(x, [accuracy[number] for number in numbers], label=entry.label, markevery=every, **look)
+    return x[0]

@@ -1,0 +1,56 @@
+"""Metrics that belong together, such as every block's gate or every client's weight, over rounds."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reports.figures.heat import draw_heat
+from reports.figures.panels import panels
+from reports.figures.picture import Picture, Source
+from reports.history import mean_over_seeds, metric_groups, metrics_by_round
+from reports.records import Run
+from reports.scores import entries
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Series = dict[str, dict[int, float]]
+"""Member of the group → round → mean over the finished seeds."""
+
+
+def pictures(source: Source) -> Iterator[Picture]:
+    found: dict[str, dict[str, Series]] = {}
+    for title, series in _means(source.run):
+        for group, members in metric_groups(list(series)).items():
+            shown = {name.partition("/")[2]: series[name] for name in members if series[name]}
+            if shown:
+                found.setdefault(group, {})[title] = shown
+    for group, by_title in found.items():
+        name = re.sub(r"[^A-Za-z0-9]+", "_", f"metric_{group}")
+        yield Picture(name, partial(_draw, group, by_title))
+
+
+def _means(run: Run) -> Iterator[tuple[str, Series]]:
+    for variant in run.variants:
+        for entry in entries(run, variant):
+            by_seed = [metrics_by_round(cell) for cell in entry.cells if cell.result]
+            names = dict.fromkeys(name for metrics in by_seed for name in metrics)
+            having = {name: [metrics[name] for metrics in by_seed if name in metrics] for name in names}
+            title = " ".join(filter(None, (entry.label, variant)))
+            yield title, {name: mean_over_seeds(series) for name, series in having.items()}
+
+
+def _draw(group: str, by_title: dict[str, Series]) -> "Figure":
+    most = max(len(series) for series in by_title.values())
+    figure, shown = panels(list(by_title), size=(4.2, max(2.2, 0.22 * most + 1)), share_y=False, margin=0.6)
+    for panel, series in zip(shown, by_title.values(), strict=True):
+        numbers = sorted(set().union(*series.values()))
+        values = [[by_round.get(number, float("nan")) for number in numbers] for by_round in series.values()]
+        draw_heat(panel, values, _readable(list(series)), list(map(str, numbers)), group.replace("_", " "))
+        panel.set_xlabel("Round")
+    return figure
+
+
+def _readable(members: Sequence[str]) -> list[str]:
+    return [member.replace("_", " ") for member in members]

@@ -1,0 +1,47 @@
+"""A figure that can be drawn, the records it is drawn from, and the files it becomes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reports.beside import Beside
+from reports.figures.style import house_style
+from reports.files import replacing
+from reports.records import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_METADATA: dict[str, dict[str, str | None]] = {  # no date and no version: the same records, the same bytes
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """All that figures are made from."""
+
+    run: Run
+    beside: Beside = field(default_factory=Beside)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The name of its files, and how to draw it."""
+
+    name: str
+    draw: Callable[[], "Figure"]
+
+    def write(self, folder: Path) -> list[Path]:
+        """A PNG to look at and a PDF to print."""
+        paths = []
+        with house_style():
+            figure = self.draw()
+            for suffix, metadata in _METADATA.items():
+                path = folder / f"{self.name}.{suffix}"
+                with replacing(path) as temporary:
+                    figure.savefig(temporary, format=suffix, dpi=200, metadata=metadata)
+                paths.append(path)
+        return paths

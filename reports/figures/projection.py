@@ -1,0 +1,58 @@
+"""Embeddings of test samples and the anchors of their classes, in two dimensions."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reports.figures.picture import Picture, Source
+from reports.figures.style import COLOURS, MARKERS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TELLABLE = 3 * len(COLOURS)
+"""More classes than this cannot be told apart by colour and marker: their points are grey."""
+
+
+def pictures(source: Source) -> Iterator[Picture]:
+    """One a cell that has a projection.npz: points (N×2), labels (N), anchors (C×2)."""
+    for cell in source.run.cells:
+        if file := source.beside.projections.get(cell.cell):
+            title = " ".join(filter(None, (cell.label, cell.variant, f"seed {cell.seed}")))
+            name = re.sub(r"[^A-Za-z0-9]+", "_", f"projection_{cell.method}_{cell.variant}_s{cell.seed}")
+            yield Picture(name, partial(_draw, file, title))
+
+
+def _draw(file: Path, title: str) -> "Figure":
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    with np.load(file, allow_pickle=False) as arrays:
+        points, labels, anchors = arrays["points"], arrays["labels"], arrays["anchors"]
+    figure = Figure(figsize=(4.2, 4.0), layout="constrained")
+    panel = figure.subplots()
+    for label in range(len(anchors)):
+        tellable = len(anchors) <= TELLABLE
+        colour = COLOURS[label % len(COLOURS)] if tellable else "#9A9A9A"
+        own = points[labels == label]
+        marker = MARKERS[label // len(COLOURS)] if tellable else "."
+        panel.scatter(own[:, 0], own[:, 1], s=9, color=colour, marker=marker, alpha=0.45, linewidths=0)
+        panel.text(
+            anchors[label, 0],
+            anchors[label, 1],
+            str(label),
+            ha="center",
+            va="center",
+            fontsize=8,
+            fontweight="bold",
+            color="white" if tellable else "black",
+            bbox={"boxstyle": "circle,pad=0.25", "facecolor": colour, "edgecolor": "white", "linewidth": 1.2},
+        )
+    panel.set_title(f"{title}: samples, and the anchors of their classes")
+    panel.set_aspect("equal", adjustable="datalim")
+    panel.spines[:].set_visible(False)
+    panel.set_xticks([])
+    panel.set_yticks([])
+    return figure

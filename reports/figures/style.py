@@ -1,0 +1,80 @@
+"""The looks that all figures share: readable in print, told apart with any colour vision or none."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from reports.records import Run
+from reports.scores import BOUNDS, Entry
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours. Their number, that of the dashes and that of the markers have no common divisor, so
+# that 7 colours stand for 35 methods before two look alike.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2, 1, 1.5, 1, 1.5)))
+MARKERS = "os^DvPX*"
+BOUND_COLOUR = "#7F7F7F"
+BOUND_DASHES = {"local": (0, (1, 2)), "central": (0, (6, 3))}
+COLOUR_MAP = "cividis"
+"""Even in lightness, so that it reads the same in grey and with any colour vision."""
+
+_SETTINGS: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9,
+    "grid.color": "#E5E5E5",
+    "lines.linewidth": 1.5,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "text.parse_math": False,
+}
+
+Key = tuple[str, str]
+"""Method and label: what a line is known by in all figures of a run."""
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Our settings alone, whatever style the user's own choose."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_SETTINGS)
+        yield
+
+
+def look(place: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the line with this number."""
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 3.5,
+    }
+
+
+def looks_of(run: Run) -> dict[Key, dict[str, Any]]:
+    """The look of every method of a run, the same in each of its figures; bounds are grey."""
+    keys = dict.fromkeys((cell.method, cell.label) for cell in run.cells)
+    ranked = [key for key in keys if key[0] not in BOUNDS]
+    looks = {key: look(place) for place, key in enumerate(ranked)}
+    bounds = {
+        key: {"color": BOUND_COLOUR, "linestyle": BOUND_DASHES[key[0]]} for key in keys if key not in looks
+    }
+    return looks | bounds
+
+
+def key_of(entry: Entry) -> Key:
+    return entry.method, entry.label
+
+
+def say_what_is_left_out(figure: "Figure", run: Run) -> None:
+    """In small print below, if a cell has no result."""
+    if left_out := sum(cell.result is None for cell in run.cells):
+        figure.supxlabel(f"{left_out} of {len(run.cells)} cells are not finished and left out", fontsize=7)

@@ -1,0 +1,71 @@
+"""A cell as the page needs it: what it is, how it ended, and its history as columns."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from reports.page.numbers import count, plain, share, short
+from reports.records import CellRecord
+
+State = Literal["done", "failed", "unfinished", "missing"]
+
+
+def state_of(cell: CellRecord) -> State:
+    """Missing cells have left no record at all."""
+    if cell.result is not None:
+        return "done"
+    if cell.error is not None:
+        return "failed"
+    return "unfinished" if cell.rounds or cell.config else "missing"
+
+
+def cell_content(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any]:
+    """One cell; keys whose value is empty are left out."""
+    content = {
+        "id": cell.cell,
+        "seed": cell.seed,
+        "error": cell.error,
+        "config": plain(cell.config),
+        "result": _result(cell, domains),
+        "history": _history(cell.rounds, domains),
+    }
+    return {key: value for key, value in content.items() if value not in (None, {})}
+
+
+def _result(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any] | None:
+    if cell.result is None:
+        return None
+    return {
+        "rounds": cell.result.get("rounds"),
+        "test": [share(cell.accuracy(domain)) for domain in domains],
+        "own": share(cell.personal),
+        "bytes": [count(cell.result.get(key)) for key in ("bytes_up", "bytes_down")],
+        "dropped": cell.result.get("dropped"),
+        "provenance": plain(cell.result.get("provenance", {})),
+        "timing": plain(cell.result.get("timing", {})),
+    }
+
+
+def _history(rounds: Sequence[Mapping[str, Any]], domains: Sequence[str]) -> dict[str, Any]:
+    """Columns of equal length, a place a round; those without a value in any round are left out."""
+    tests = [record.get("test") or {} for record in rounds]
+    metrics = [record.get("metrics") or {} for record in rounds]
+    names = dict.fromkeys(name for values in metrics for name in values)
+    test = [_column(tests, domain, share) for domain in domains]
+    columns: dict[str, Any] = {
+        "round": [record["round"] for record in rounds],
+        "test": test if any(test) else [],
+        "own": _column(rounds, "personal", share),
+        "validation": _column(rounds, "validation", share),
+        "up": _column(rounds, "bytes_up", count),
+        "down": _column(rounds, "bytes_down", count),
+        "seconds": _column(rounds, "seconds", short),
+        "metrics": {name: values for name in names if (values := _column(metrics, name, short))},
+    }
+    return {key: values for key, values in columns.items() if values}
+
+
+def _column(
+    records: Sequence[Mapping[str, Any]], key: str, as_number: Callable[[object], float | None]
+) -> list[float | None]:
+    values = [as_number(record.get(key)) for record in records]
+    return values if any(value is not None for value in values) else []

@@ -1,0 +1,35 @@
+"""The commands that compute cells again."""
+
+import shlex
+from typing import Any
+
+import yaml
+
+from bench.config import suite_names
+from reports.records import CellRecord, Run
+
+OUT = "rerun"
+"""Another folder than the run's own, where the cell is done already."""
+
+
+def rerun_commands(run: Run) -> list[str]:
+    """For each cell of a run, in order."""
+    name = run.suite.name
+    suite = name if name in suite_names() else f"{name}.yaml"
+    methods = {cell.method for cell in run.cells}
+    return [_command(suite, cell, methods - {cell.method}) for cell in run.cells]
+
+
+def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
+    """Runs the cell's method up to its seed with what was changed of the suite; the cell is among them."""
+    words = ["bench", "run", "--suite", suite, "--methods", cell.method, "--seeds", str(cell.seed + 1)]
+    for key, value in cell.settings.items():
+        if key.partition(".")[0] not in others:
+            words += ["--set", f"{key}={_as_yaml(value)}"]
+    return shlex.join([*words, "--out", OUT])
+
+
+def _as_yaml(value: Any) -> str:
+    """On one line, as `--set` reads it: JSON would write 1e-05, which YAML takes for text."""
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+    return text.removesuffix("...\n").strip()

@@ -1,0 +1,113 @@
+"""What the page shows, as plain data: short keys and arrays, since there may be a thousand cells."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reports.beside import Beside, PartitionRecord
+from reports.page.cells import cell_content, state_of
+from reports.page.command import rerun_commands
+from reports.page.numbers import short
+from reports.page.papers import paper_content
+from reports.page.problems import problems
+from reports.records import Run
+from reports.scores import BOUNDS, domains_of
+from reports.sensitivity import BySeed, grids, sweeps, symbol
+from reports.table import Cell, Table
+
+
+def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str, Any]:
+    """Everything, ready for JSON."""
+    keys = list(dict.fromkeys((cell.method, cell.label) for cell in run.cells))
+    lines = {key: place for place, key in enumerate(keys)}
+    variants = {variant: place for place, variant in enumerate(run.variants)}
+    domains = {variant: domains_of(run, variant) for variant in variants}
+    return {
+        "suite": {
+            "name": run.suite.name,
+            "version": run.suite.version,
+            "title": run.suite.title,
+        },
+        "variants": [{"name": name, "domains": domains[name]} for name in variants],
+        "lines": [{"method": method, "label": label, "bound": method in BOUNDS} for method, label in keys],
+        "problems": problems(run),
+        "tables": [_table(table, lines) for table in tables],
+        "cells": [
+            {
+                "line": lines[cell.method, cell.label],
+                "variant": variants[cell.variant],
+                "state": state_of(cell),
+                "command": command,
+                **cell_content(cell, domains[cell.variant]),
+            }
+            for cell, command in zip(run.cells, rerun_commands(run), strict=True)
+        ],
+        "sweeps": [
+            {
+                "name": symbol(sweep.parameter),
+                "line": sweep.line,
+                "points": [[value, *_summary(by_seed)] for value, by_seed in sweep.values.items()],
+            }
+            for sweep in sweeps(run)
+        ],
+        "grids": [
+            {
+                "names": [symbol(parameter) for parameter in grid.parameters],
+                "line": grid.line,
+                "points": [[*at, *_summary(by_seed)] for at, by_seed in grid.values.items()],
+            }
+            for grid in grids(run)
+        ],
+        "partition": _partition(beside.partition) if beside.partition else None,
+        "papers": paper_content(run, lines, variants),
+    }
+
+
+def _table(table: Table, lines: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    return {
+        "variant": table.variant,
+        "name": table.name,
+        "reference": table.reference,
+        "caption": table.caption,
+        "columns": list(table.columns),
+        "footnotes": [[note.sign, note.text] for note in table.footnotes],
+        "sections": [
+            [
+                {
+                    "line": lines.get((row.method, row.label)),
+                    "label": row.label,
+                    "bound": row.bound,
+                    "signs": list(row.signs),
+                    "cells": [_table_cell(cell) for cell in row.cells],
+                }
+                for row in section
+            ]
+            for section in table.sections
+        ],
+    }
+
+
+def _table_cell(cell: Cell) -> dict[str, Any]:
+    content = {
+        "text": cell.text,
+        "mean": short(cell.mean, 6),
+        "std": short(cell.std, 6),
+        "n": cell.n,
+        "mark": cell.mark,
+        "signs": list(cell.signs),
+        "interval": [short(bound, 6) for bound in cell.interval or ()],
+        "p": short(cell.p, 3),
+        "p_best": short(cell.p_best, 3),
+    }
+    return {key: value for key, value in content.items() if value not in (None, "", [], 0)}
+
+
+def _summary(by_seed: BySeed) -> list[float | int | None]:
+    values = list(by_seed.values())
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return [short(statistics.fmean(values), 6), short(spread, 6), len(values)]
+
+
+def _partition(partition: PartitionRecord) -> dict[str, Any]:
+    clients = [[client.name, client.domain, list(client.counts)] for client in partition.clients]
+    return {"classes": list(partition.classes), "clients": clients, "setting": partition.setting}

@@ -1,0 +1,38 @@
+"""Numbers as the page needs them: no more digits than it shows, and null where there is no finite value."""
+
+import math
+from typing import Any
+
+from reports.records import finite
+
+
+def short(value: object, digits: int = 4) -> float | int | None:
+    """With so many significant digits; whole numbers without a point."""
+    number = finite(value)
+    if number is None:
+        return None
+    rounded = float(f"{number:.{digits}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def share(value: object) -> int | None:
+    """An accuracy in hundredths of a percent."""
+    number = finite(value)
+    return None if number is None else round(10_000 * number)
+
+
+def count(value: object) -> int | None:
+    """A number of things, such as bytes."""
+    number = finite(value)
+    return None if number is None else round(number)
+
+
+def plain(value: Any) -> Any:
+    """The same as valid JSON: numbers that are not finite become words."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

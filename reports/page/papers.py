@@ -1,0 +1,53 @@
+"""Our accuracies beside those that papers print, for the same suite, method and column."""
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from reports.page.numbers import short
+from reports.published import printed_numbers
+from reports.records import Run
+from reports.scores import BySeed, Entry, entries
+
+AVERAGE = "AVG"
+
+
+def paper_content(
+    run: Run, lines: Mapping[tuple[str, str], int], variants: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """Pairs of numbers and the papers they are from; None if no paper prints anything for this suite."""
+    pairs = []
+    sources: dict[str, str] = {}
+    for variant in variants:
+        for entry in entries(run, variant):
+            known = printed_numbers(run.suite.name, entry.method)
+            if known is None:
+                continue
+            sources[known.paper] = known.trust
+            for column, printed, ours in _columns(entry, variant, known.columns, known.average):
+                pairs.append(
+                    {
+                        "line": lines[entry.method, entry.label],
+                        "variant": variants[variant],
+                        "column": column,
+                        "printed": printed,
+                        "ours": short(statistics.fmean(ours.values()), 6),
+                        "std": short(statistics.stdev(ours.values()), 6) if len(ours) > 1 else None,
+                        "n": len(ours),
+                    }
+                )
+    return {"pairs": pairs, "sources": sources} if pairs else None
+
+
+def _columns(
+    entry: Entry, variant: str, columns: Mapping[str, float | None], average: float | None
+) -> list[tuple[str, float, BySeed]]:
+    """Column, printed and our numbers, where both sides have them."""
+    printed = dict(columns)
+    if variant:  # `β=0.1` is a paper's column `0.1`
+        found = [(AVERAGE, printed.get(variant, printed.get(variant.rpartition("=")[2])), entry.averages())]
+    else:
+        same_domains = not printed or set(printed) == set(entry.domains)
+        found = [(AVERAGE, average if same_domains else None, entry.averages())]
+        found += [(domain, printed.get(domain), entry.on_domain(domain)) for domain in entry.domains]
+    return [(column, value, ours) for column, value, ours in found if value is not None and ours]
