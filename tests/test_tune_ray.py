@@ -18,7 +18,7 @@ from tune_builder import Package, journal, tiny_suite
 
 from bench.tuned import load_tuned
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.long]
 
 SESSION = """
 import json, sys
