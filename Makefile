@@ -38,5 +38,5 @@ lint: setup
 lock: setup
 	@echo "lock: pyproject.toml -> requirements.txt"
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" uv pip compile --quiet --universal --python-version 3.11 --extra dev \
-		--no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+		--no-header --no-annotate \
 		pyproject.toml --output-file requirements.txt
