@@ -36,6 +36,14 @@ TunedDir = Annotated[Path, typer.Option("--tuned-dir", help="Folder of what `ben
 DataRoot = Annotated[
     Path | None, typer.Option("--data-root", envvar="BENCH_DATA_ROOT", help="Folder of the datasets.")
 ]
+CpusPerTrial = Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")]
+GpusPerTrial = Annotated[
+    float | None, typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any.")
+]
+MaxConcurrent = Annotated[int | None, typer.Option(help="At most so many trials at once.")]
+Address = Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")]
+TrackingUri = Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")]
+CheckpointEvery = Annotated[float, typer.Option(help="Seconds between checkpoints of a cell.")]
 
 
 @app.command()
@@ -52,15 +60,12 @@ def run(
     ] = None,
     executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
     hosts: Annotated[int, typer.Option(help="Host actors per trial with --executor ray.")] = 2,
-    cpus_per_trial: Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")] = 1,
-    gpus_per_trial: Annotated[
-        float | None,
-        typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any."),
-    ] = None,
-    max_concurrent: Annotated[int | None, typer.Option(help="At most so many trials at once.")] = None,
-    address: Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")] = None,
-    tracking_uri: Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints of a cell.")] = 15,
+    cpus_per_trial: CpusPerTrial = 1,
+    gpus_per_trial: GpusPerTrial = None,
+    max_concurrent: MaxConcurrent = None,
+    address: Address = None,
+    tracking_uri: TrackingUri = None,
+    checkpoint_every: CheckpointEvery = 15,
     data_root: DataRoot = None,
     out: Out = Path("runs"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
@@ -121,15 +126,12 @@ def tune(
     ] = None,
     time_budget: Annotated[str | None, typer.Option(help="Of all searches together: 90s, 30m, 2h.")] = None,
     max_failures: Annotated[int, typer.Option(help="Failures of one kind that end a search.")] = 5,
-    cpus_per_trial: Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")] = 1,
-    gpus_per_trial: Annotated[
-        float | None,
-        typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any."),
-    ] = None,
-    max_concurrent: Annotated[int | None, typer.Option(help="At most so many trials at once.")] = None,
-    address: Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")] = None,
-    tracking_uri: Annotated[str | None, typer.Option(help="MLflow server; default: sqlite in --out.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints of a cell.")] = 15,
+    cpus_per_trial: CpusPerTrial = 1,
+    gpus_per_trial: GpusPerTrial = None,
+    max_concurrent: MaxConcurrent = None,
+    address: Address = None,
+    tracking_uri: TrackingUri = None,
+    checkpoint_every: CheckpointEvery = 15,
     data_root: DataRoot = None,
     out: Out = Path("runs"),
     tuned_dir: TunedDir = Path("tuned"),

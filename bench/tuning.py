@@ -129,19 +129,11 @@ def run_cells(
         ).fit()
 
 
-class CellTrial(tune.Trainable):
-    """Advances one cell, then the next one given to the same process.
+class KeptTrial(tune.Trainable):
+    """A process that takes one job after the other.
 
-    The cell keeps its own checkpoints, so Tune's are switched off and a retried trial goes on where it was.
+    Cells keep their own checkpoints, so Tune's are switched off and a retried trial goes on where it was.
     """
-
-    def setup(self, config: dict[str, Any]) -> None:
-        job = json.loads(config["job"])
-        conditions = taken_up(job["conditions"])
-        self._directory = Path(job["directory"])
-        self._config = job["config"]
-        self._cell: CellRun | None = None
-        self._open = lambda: CellRun(self._directory, self._config, conditions)
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing to do here: see `CellRun`."""
@@ -153,6 +145,18 @@ class CellTrial(tune.Trainable):
         self.cleanup()
         self.setup(new_config)
         return True
+
+
+class CellTrial(KeptTrial):
+    """Advances one cell."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        job = json.loads(config["job"])
+        conditions = taken_up(job["conditions"])
+        self._directory = Path(job["directory"])
+        self._config = job["config"]
+        self._cell: CellRun | None = None
+        self._open = lambda: CellRun(self._directory, self._config, conditions)
 
     def step(self) -> dict[str, Any]:
         try:

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,15 @@ class CellRecord:
 
         Of the best round on test where the cell follows a paper's code that selects it.
         """
-        if self.result is None:
-            return None
+        return finite(self._selected.get(domain)) if self.result else None
+
+    @cached_property
+    def _selected(self) -> Mapping[str, Any]:
+        """The test accuracies of the round that counts."""
+        assert self.result is not None
         best = self.result.get("oracle", {}).get("round") if self.as_published else None
-        tests = {line["round"]: line["test"] for line in self.rounds if "test" in line}
-        return finite(tests.get(best, self.result["final"]["test"]).get(domain))
+        measured = (line["test"] for line in self.rounds if line["round"] == best and "test" in line)
+        return next(measured, self.result["final"]["test"])
 
     @property
     def personal(self) -> float | None:

@@ -20,6 +20,7 @@ from bench.engine.hosts import Host, Hosts, Problem, Samples
 from bench.errors import UserError
 from bench.methods_registry import AROUND, METHODS
 from bench.models.architectures.cnn import CNN
+from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec, seeded_model
 from bench.models.vit import LoraOptions
@@ -39,15 +40,6 @@ CLASSES = 3
 PLAIN = SGD(lr=0.1)
 QUICK = {"server_steps": 3, "samples_per_class": 6}
 """Hyperparameters that only make a method take longer, where it has them."""
-
-
-class Head(ModelSpec):
-    """A linear classifier on inputs that are features already."""
-
-    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        width = shape[0]
-        classifier = nn.Linear(width, classes)
-        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
 
 
 class Norm(ModelSpec):

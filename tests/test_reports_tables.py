@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,18 @@ def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_pa
     assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
     assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
     assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
+
+
+def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: Path) -> None:
+    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
+    run = load_run(write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]))
+    for cell in run.cells:
+        best = dict.fromkeys(run.domains, 0.99)
+        rounds = [{"round": 1, "test": best}, {"round": 2, "test": dict(cell.result["final"]["test"])}]
+        told = {**cell.result, "oracle": {"round": 1, "avg": 0.99}}
+        shown = [replace(cell, rounds=rounds, result=told).accuracy(domain) for domain in run.domains]
+        expected = best if cell.as_published else cell.result["final"]["test"]
+        assert shown == [expected[domain] for domain in run.domains]
 
 
 def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:

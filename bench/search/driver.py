@@ -78,25 +78,14 @@ def run_search(
         ).fit()
 
 
-class SearchTrial(tune.Trainable):
-    """Advances one configuration, then the next one given to the same process."""
+class SearchTrial(bench.tuning.KeptTrial):
+    """Advances one configuration."""
 
     def setup(self, config: dict[str, Any]) -> None:
         job = json.loads(config["job"])
         self._conditions = bench.tuning.taken_up(job["conditions"])
         self._cells = [(Path(directory), config) for directory, config in job["cells"]]
         self._run: TrialRun | None = None
-
-    def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing to do here: see `CellRun`."""
-
-    def load_checkpoint(self, checkpoint: Any) -> None:
-        """Nothing to do here: see `CellRun`."""
-
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self.cleanup()
-        self.setup(new_config)
-        return True
 
     def step(self) -> dict[str, Any]:
         """Until there is a new measurement, or for a second."""
