@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -100,14 +101,17 @@ def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
     Returns the first cell's problem, for telling the user what is about to run.
     """
     check_executor(conditions.executor)
-    settings: dict[str, Assembled] = {}
-    for cell in plan.pending:
-        keys = ("dataset", "partition", "encoder", "model", "training")
-        setting = repr([cell.config.get(key) for key in keys])
-        if setting not in settings:
-            settings[setting] = assemble(cell.config, conditions.data_root)
-        check_method(cell.config, settings[setting])
-    return next(iter(settings.values()), None)
+    first: Assembled | None = None
+    for _, cells in groupby(plan.pending, key=lambda cell: cell.variant):
+        settings: dict[str, Assembled] = {}  # of one variant only: each holds its data
+        for cell in cells:
+            keys = ("dataset", "partition", "encoder", "model", "training")
+            setting = repr([cell.config.get(key) for key in keys])
+            if setting not in settings:
+                settings[setting] = assemble(cell.config, conditions.data_root)
+                first = first or settings[setting]
+            check_method(cell.config, settings[setting])
+    return first
 
 
 def check_writable(directory: Path) -> None:
