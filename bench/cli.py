@@ -272,7 +272,7 @@ def doctor(
 
 @app.command()
 def speed(
-    work: Annotated[str, typer.Option(help="digits, synth, cnn or heads.")] = "digits",
+    work: Annotated[str, typer.Option(help="digits, synth, cnn, heads or vit.")] = "digits",
     repeats: Annotated[int, typer.Option(min=1, help="How often each side is measured, in turn.")] = 7,
 ) -> None:
     """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""

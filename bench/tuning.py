@@ -226,8 +226,10 @@ def taken_up(conditions: dict[str, Any]) -> Conditions:
     """The conditions of a job, after this process has been held to its share of the machine."""
     import torch
 
+    from bench.engine.process import use_share
+
     found = Conditions(**conditions | {"data_root": _path(conditions["data_root"])})
-    torch.set_num_threads(found.threads)
+    use_share(found.threads)
     if found.gpus and torch.cuda.is_available():
         torch.cuda.set_per_process_memory_fraction(min(1.0, found.gpus))
     return found

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from bench.console import make_console
 from bench.engine.federation import Federation
 from bench.engine.hosts import Host, LoopHost, Problem, Samples
+from bench.engine.process import use_share
 from bench.engine.stacked import StackedHost
 from bench.errors import UserError, nearest
 from bench.models.architectures.cnn import CNN
@@ -55,7 +56,7 @@ def compare(name: str, repeats: int) -> None:
     if name not in WORKS:
         raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    use_share(threads=1)
     try:
         for title, work in WORKS[name].items():
             _print_rates(title, measure(work, repeats), repeats)

@@ -20,6 +20,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from bench.engine.assembly import assemble
 from bench.engine.hosts import LoopHost, Scores
+from bench.engine.process import use_share
 from methods.base import Message, Reply, State
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class HostActor:
     """A loop host in a process of its own; it builds its clients' data itself and never sends it."""
 
     def __init__(self, name: str, clients: list[int], config: dict[str, Any], conditions: Conditions) -> None:
-        torch.set_num_threads(conditions.threads)
+        use_share(conditions.threads)
         assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
         self._host = LoopHost(assembled.problem, name)
 

@@ -65,6 +65,7 @@ def train(
         grads = mode.gradient(loss, names, params, fixed, batch)
         moved = optimiser.step(params, grads, memory, rates, mode.kit)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
+        del batch, grads, moved  # so that the next step's samples may take their place in the cache
     trained = {**dict(zip(names, params, strict=True)), **fixed}
     return Tree({name: trained[name] for name in start})
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from bench.models.base import ModelSpec, Pixels
+from bench.models.linear import Linear
 from methods.parts.task import SplitModel
 
 
@@ -35,13 +36,13 @@ class CNN(ModelSpec):
             nn.ReLU(),
             nn.Identity() if shape[-1] == 4 * self.grid else nn.AdaptiveAvgPool2d(self.grid),
             nn.Flatten(),
-            nn.Linear(second * self.grid**2, self.features),
+            Linear(second * self.grid**2, self.features),
             nn.ReLU(),
         )
         return SplitModel(
             encoder,
-            nn.Linear(self.features, self.embedding),
-            nn.Linear(self.embedding, classes),
+            Linear(self.features, self.embedding),
+            Linear(self.embedding, classes),
             feature_size=self.features,
             embedding_size=self.embedding,
         )

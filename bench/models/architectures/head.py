@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import nn
 
 from bench.models.base import ModelSpec
+from bench.models.linear import Linear
 from methods.parts.task import SplitModel
 
 
@@ -21,11 +22,11 @@ class Head(ModelSpec):
         widths = [math.prod(shape)] + [self.hidden] * (self.layers - 1)
         before: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []
         for width, following in pairwise(widths):
-            before += [nn.Linear(width, following), nn.ReLU()]
+            before += [Linear(width, following), nn.ReLU()]
         return SplitModel(
             nn.Sequential(*before) if before else nn.Identity(),
             nn.Identity(),
-            nn.Linear(widths[-1], classes),
+            Linear(widths[-1], classes),
             feature_size=widths[-1],
             embedding_size=widths[-1],
         )

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from bench.models.base import ModelSpec, Pixels
+from bench.models.linear import Linear
 from methods.parts.task import SplitModel
 
 
@@ -15,11 +16,11 @@ class MLP(ModelSpec):
     hidden: int = Field(default=128, gt=0)
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        encoder = nn.Sequential(Pixels(), nn.Flatten(), nn.Linear(math.prod(shape), self.hidden), nn.ReLU())
+        encoder = nn.Sequential(Pixels(), nn.Flatten(), Linear(math.prod(shape), self.hidden), nn.ReLU())
         return SplitModel(
             encoder,
             nn.Identity(),
-            nn.Linear(self.hidden, classes),
+            Linear(self.hidden, classes),
             feature_size=self.hidden,
             embedding_size=self.hidden,
         )
