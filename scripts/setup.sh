@@ -54,7 +54,10 @@ if ! works uv --version; then
 fi
 
 echo "setup: installing the packages of requirements.txt (some 6 GB on Linux; minutes the first time)"
-"$uv" pip install --python .venv/bin/python --requirements requirements.txt
+# Where Python may not keep its bytecode, as in many containers, every process would compile torch and Ray anew.
+compile=${PYTHONDONTWRITEBYTECODE:+--compile-bytecode}
+# shellcheck disable=SC2086 # no option at all where there is none
+"$uv" pip install --python .venv/bin/python $compile --requirements requirements.txt
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
 touch .venv/.stamp
 echo "setup: done, .venv/bin/bench is ready"
