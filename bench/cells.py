@@ -2,6 +2,7 @@
 
 config.json     what it is
 rounds.jsonl    a line a round
+projection.npz  test samples around the anchors of their classes, of a method with anchors at seed 0
 checkpoint/     where it stands, until it is done
 result.json     written last: its presence means done
 error.json      why it failed, until it succeeds
@@ -27,6 +28,7 @@ from bench.engine.federation import Federation
 from bench.engine.hosts import is_finite
 from bench.files import read_json, write_json
 from bench.planning import SCHEMA
+from bench.projection import PROJECTION, write_projection
 from bench.provenance import hardware, versions
 
 SCRATCH = ".tune-"
@@ -147,6 +149,8 @@ class CellRun:
             stream.write(_json_line(record))
 
     def _finish(self) -> None:
+        if self._config["seed"] == 0:  # one picture a row is enough
+            write_projection(self.directory / PROJECTION, self._federation.problem, self._federation.server)
         write_json(self.directory / "result.json", self._result())
         (self.directory / "error.json").unlink(missing_ok=True)
         shutil.rmtree(self._checkpoints, ignore_errors=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 
-def write_atomically(file: Path, text: str) -> None:
+def write_atomically(file: Path, content: str | bytes) -> None:
     draft = file.with_name(f".{file.name}.{os.getpid()}.draft")
     try:
-        with draft.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with draft.open("wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)

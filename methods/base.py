@@ -115,6 +115,10 @@ class FedAlgorithm(BaseModel, ABC):
         """The same method with another way to predict from the same states, measured beside it."""
         return {}
 
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Embeddings of samples and, in the same space, one anchor a class, to be drawn; None: it has none."""
+        return None
+
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         """Figures for the record of a round."""
         return {}

@@ -97,6 +97,9 @@ class FedLSA(FedAvg):
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         return task.classify(server["model"], embed(task, server["model"], x))
 
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        return (embed(task, server["model"], x), server["anchors"]) if self.uses_anchors else None
+
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         if not self.uses_anchors:
             return {}

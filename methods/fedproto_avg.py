@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from pydantic import Field
+from torch import Tensor
 
 from methods.base import Batches, Message, Reply, Round, State, Task
 from methods.fedavg import FedAvg
@@ -39,3 +40,8 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
             return base.aggregate(server, replies) | self.global_prototypes(server, replies)
 
         return Round(down, local, aggregate)
+
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        if not server["known"].all():
+            return None
+        return self.scaled(task.encode(server["model"], x)), server["prototypes"]

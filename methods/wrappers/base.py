@@ -62,6 +62,9 @@ class Wrapper(FedAlgorithm):
         own = None if client is None else client.get("inner", {})
         return self.trained.predict(task, server["inner"], own, x)
 
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        return self.trained.anchored(task, server["inner"], x)
+
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         return self.trained.observe(task, server["inner"])
 
