@@ -48,6 +48,9 @@ class View(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
+    def expect(self, item: Item) -> None:
+        """One more than was known at the start; known already: nothing happens."""
+
     def advanced(self, cell: str, rounds: int, average: float | None) -> None: ...
 
     def finished(self, cell: str, note: str = "") -> None: ...
@@ -66,13 +69,19 @@ class _Board:
     """What is known of the cells of a run."""
 
     def __init__(self, items: Sequence[Item], done: int) -> None:
-        self.names = {item.key: item.name for item in items}
-        self.rounds = {item.key: item.rounds for item in items}
+        self.names: dict[str, str] = {}
+        self.rounds: dict[str, int] = {}
+        for item in items:
+            self.expect(item)
         self.at: dict[str, tuple[int, float | None]] = {}
         self.ended: set[str] = set()
         self.failures: dict[str, str] = {}
         self.done_before = done
         self.started = time.monotonic()
+
+    def expect(self, item: Item) -> None:
+        self.names[item.key] = item.name
+        self.rounds[item.key] = item.rounds
 
     @property
     def total(self) -> int:
@@ -112,6 +121,9 @@ class LineView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+    def expect(self, item: Item) -> None:
+        self._board.expect(item)
 
     def advanced(self, cell: str, rounds: int, average: float | None) -> None:
         self._board.at[cell] = (rounds, average)
@@ -160,6 +172,10 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
+
+    def expect(self, item: Item) -> None:
+        self._board.expect(item)
+        self._bar.update(self._task, total=self._board.total)
 
     def advanced(self, cell: str, rounds: int, average: float | None) -> None:
         self._board.at[cell] = (rounds, average)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,9 +25,12 @@ pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.long]
 
 ROUNDS = 16
 TRIALS = 6
+PACE = 0.1
+"""Seconds a round."""
 PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
-
+ORPHANED = 5
+"""Seconds after which a worker has noticed that its node is dead; Ray looks every second."""
 
 STARTED: list[subprocess.Popen[str]] = []
 
@@ -117,7 +121,7 @@ def installed(package: Package) -> Iterator[None]:
 
 
 def test_a_killed_driver_leaves_no_trace(tmp_path: Path) -> None:
-    with installed(Package(tmp_path / "site", pace=0.1)):
+    with installed(Package(tmp_path / "site", PACE)):
         work = tuning(tmp_path, "random", "none")
         process = work.start()
         work.wait_for_rounds(8, process)
@@ -136,17 +140,19 @@ def test_a_killed_driver_leaves_no_trace(tmp_path: Path) -> None:
 def test_worker_ray_and_driver_are_killed_in_turn(
     tmp_path: Path, algorithm: str, scheduler: str, space: str
 ) -> None:
-    with installed(Package(tmp_path / "site", pace=0.1)):
+    with installed(Package(tmp_path / "site", PACE)):
         work = tuning(tmp_path, algorithm, scheduler, space)
         process = work.start()
         work.wait_for_rounds(8, process)
         os.kill(member(process, "ray::ResourceTrainable"), signal.SIGKILL)
         work.wait_for_rounds(8, process)
 
+        work.package.take(30)  # its workers live on for a moment, and must not come to an end in it
         os.kill(member(process, "raylet"), signal.SIGKILL)
         assert wait_until(lambda: process.poll() is not None, PATIENCE), "the driver waits for a dead Ray"
         kill_session(process)
         assert process.returncode != 0
+        work.package.take(PACE)
 
         process = work.start()
         work.wait_for_rounds(8, process)
@@ -169,7 +175,7 @@ def assert_nothing_lost_and_nothing_twice(work: Tuning, lost: int) -> None:
         (folder,) = work.search.folders(trial)
         assert (folder / "result.json").exists() == (trial.outcome == "finished")
         assert not (folder / "checkpoint").exists()
-    done = Counter((line["shift"], line["round"]) for line in work.package.rounds)
+    done = Counter((line["shift"], line["lr"], line["round"]) for line in work.package.rounds)
     again = sum(count - 1 for count in done.values())
     assert again <= 3 * lost, f"{again} rounds were done again"
 
@@ -205,21 +211,22 @@ def test_a_search_uses_two_nodes_and_survives_the_loss_of_one(tmp_path: Path) ->
             assert both, "one node has done nothing"
             work.wait_for_rounds(6, process)
             cluster.remove_node(second, allow_graceful=False)
-            lost = len(package.rounds)
+            lost = time.time()
             out = work.finish(process)
         finally:
             del os.environ["PYTHONPATH"]
             cluster.shutdown()
         assert "2 at once (Ray has 2 CPU)" in out
-        assert len({line["node"] for line in package.rounds[lost + 2 :]}) == 1
-        done = Counter((line["shift"], line["round"]) for line in package.rounds)
+        later = {line["node"] for line in package.rounds if line["started"] > lost + ORPHANED}
+        assert len(later) == 1
+        done = Counter((line["shift"], line["lr"], line["round"]) for line in package.rounds)
         assert sum(count - 1 for count in done.values()) <= 3, "only rounds since a checkpoint"
         assert_as_undisturbed(work, tmp_path / "undisturbed")
 
 
 @pytest.mark.long
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
-    with installed(Package(tmp_path / "site", pace=0.1)):
+    with installed(Package(tmp_path / "site", PACE)):
         work = tuning(tmp_path, "random", "none")
         process = work.start()
         try:

@@ -45,8 +45,8 @@ class Steady(FedAvg):
             number = int(server["rounds"]) + 1
             started = time.time()
             self._hold()
-            line = {"shift": self.shift, "seed": task.seed, "round": number, "pid": os.getpid(),
-                    "node": _node(), "started": started, "ended": time.time()}
+            line = {"shift": self.shift, "lr": task.optimiser.lr, "seed": task.seed, "round": number,
+                    "pid": os.getpid(), "node": _node(), "started": started, "ended": time.time()}
             with (HERE / "done.jsonl").open("a") as stream:
                 stream.write(json.dumps(line) + "\\n")
             return base.aggregate(server, replies) | {"rounds": server["rounds"] + 1}
@@ -96,7 +96,7 @@ class Package:
         (about / "entry_points.txt").write_text("[bench.methods]\nsteady = steady_methods:Steady\n")
         (folder / "steady_methods.py").write_text(STEADY)
         (folder / "steady.yaml").write_text(yaml.safe_dump(SPACE))
-        (folder / "pace").write_text(str(pace))
+        self.take(pace)
 
     @property
     def path(self) -> str:
@@ -111,6 +111,10 @@ class Package:
 
     def alone(self) -> None:
         (self.folder / "together").unlink()
+
+    def take(self, pace: float) -> None:
+        """From now on a round takes so many seconds."""
+        (self.folder / "pace").write_text(str(pace))
 
     @property
     def rounds(self) -> list[dict[str, Any]]:

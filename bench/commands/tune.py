@@ -296,11 +296,15 @@ def _view(console: BenchConsole, search: Search, journal: Journal, limits: Limit
     total = limits.trials if there is None else min(limits.trials, there)
     names = range(max(total, len(journal.trials)))
     items = [
-        Item(str(number), f"{search.method} trial {number}", search.rounds)
+        _item(search, number)
         for number in names
         if number >= len(journal.trials) or journal[number].outcome is None
     ]
     return make_view(console, f"tuning {search.method}", items, ended, Words("trials", "validation"))
+
+
+def _item(search: Search, number: int) -> Item:
+    return Item(str(number), f"{search.method} trial {number}", search.rounds)
 
 
 class _Watcher:
@@ -311,10 +315,10 @@ class _Watcher:
         self._tracker, self._background = tracker, background
 
     def advanced(self, number: int, rounds: int, validation: float | None) -> None:
-        self._view.advanced(str(number), rounds, validation)
+        self._view.advanced(self._known(number), rounds, validation)
 
     def ended(self, trial: Trial) -> None:
-        key = str(trial.number)
+        key = self._known(trial.number)
         if trial.outcome == "failed":
             self._view.failed(key, f"{trial.reason} ({_settings(trial.values)})")
         else:
@@ -328,7 +332,12 @@ class _Watcher:
         self._background.submit(self._tracker.log_trial, self._search, trial)
 
     def lost(self, number: int, reason: str) -> None:
-        self._view.failed(str(number), reason)
+        self._view.failed(self._known(number), reason)
+
+    def _known(self, number: int) -> str:
+        """Early stops may have paid for more trials than the view was made for."""
+        self._view.expect(_item(self._search, number))
+        return str(number)
 
 
 def _incompleteness(search: Search, journal: Journal, limits: Limits) -> str | None:
