@@ -1,4 +1,4 @@
-"""Where a method's class anchors stand among the test samples, in two dimensions: a cell's `projection.npz`."""
+"""Where a method's class anchors stand among the test samples, in two dimensions: `projection.npz`."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class FedAlgorithm(BaseModel, ABC):
         return {}
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Embeddings of samples and, in the same space, one anchor a class, to be drawn; None: it has none."""
+        """Embeddings of samples and, in the same space, one anchor a class; None: it has none."""
         return None
 
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
