@@ -16,7 +16,8 @@ class PrototypeLearning(FedAlgorithm, ABC):
     """What the two forms of FedProto share.
 
     The server keeps `prototypes` (classes × D) and `known`, 1 for the classes that have one: a class without
-    one is never a target. Before the first aggregation it has neither, and the clients no term.
+    one is never a target. Before the first aggregation it has neither, and the clients no term. A projector on
+    a frozen backbone, as some public code has it, is the model `head` with two layers on an encoder.
     """
 
     lam: float = Field(ge=0)
@@ -32,7 +33,10 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def check(self, task: Task) -> None:
         if not task.has_trainable_features:
-            raise ValueError("has no effect on a frozen encoder: choose a model with trainable features")
+            raise ValueError(
+                "has no effect on a frozen encoder: choose a model with trainable features, such as "
+                "{name: head, layers: 2, hidden: 256}"
+            )
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.lam == 0 or "prototypes" not in message:
