@@ -16,8 +16,8 @@ class PrototypeLearning(FedAlgorithm, ABC):
     """What the two forms of FedProto share.
 
     The server keeps `prototypes` (classes × D) and `known`, 1 for the classes that have one: a class without
-    one is never a target. Before the first aggregation it has neither, and the clients no term. A projector on
-    a frozen backbone, as some public code has it, is the model `head` with two layers on an encoder.
+    one is never a target. Before the first aggregation it has neither, and the clients no term. A projector
+    on a frozen backbone, as some public code has it, is the model `head` with two layers on an encoder.
     """
 
     lam: float = Field(ge=0)
