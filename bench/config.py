@@ -131,23 +131,26 @@ _SECTIONS = ("dataset", "partition", "encoder", "model", "training", "evaluation
 
 
 def _assign(raw: dict[str, Any], key: str, value: Any) -> None:
-    section, _, rest = key.partition(".")
     if key == "encoder" and isinstance(value, str):
-        rest = "name"
+        key = "encoder.name"
+    section, _, rest = key.partition(".")
     if section in _SECTIONS and not rest and isinstance(value, dict):
         raw[section] = value
         return
     entries = [entry for entry in raw["methods"] if entry["name"] == section]
     if not rest or not (entries or section in _SECTIONS):
         known = [*_SECTIONS, *(entry["name"] for entry in raw["methods"])]
+        hint = f"write {section}.KEY" if section in known else nearest(section, known)
         raise UserError(
-            f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; "
-            f"{nearest(section, known)}"
+            f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; {hint}"
         )
     for entry in entries:
         target = entry.setdefault("set", {})
         if rest.startswith("optimiser.") and not target.get("optimiser"):
-            target["optimiser"] = dict(raw["training"]["optimiser"])  # what it has without one of its own
+            from bench.methods_registry import own_optimiser
+
+            own = own_optimiser(entry["name"], {k: v for k, v in target.items() if k != "optimiser"})
+            target["optimiser"] = dict(own or raw["training"]["optimiser"])
         _assign_within(target, key, value)
     if not entries:
         _assign_within(raw.setdefault(section, {}), key, value)

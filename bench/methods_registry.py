@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.errors import UserError, nearest
 from bench.registry import Registry
+from bench.validation import validated
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
@@ -50,6 +51,12 @@ class Methods(Registry["FedAlgorithm"]):
 @cache
 def _wrapped(wrapper: str, inner: str) -> type[FedAlgorithm]:
     return WRAPPERS.load(wrapper).around(METHODS.load(inner))
+
+
+def own_optimiser(name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
+    """The client optimiser that a method, or the one that it goes around, has of its own."""
+    own = validated(METHODS.load(name), settings, f"method '{name}'").client_optimiser
+    return None if own is None else own.model_dump(mode="json")
 
 
 METHODS = Methods("methods", group="bench.methods", kind="method", base=_method)

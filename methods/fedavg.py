@@ -47,7 +47,7 @@ class FedAvg(Averaging):
 
         def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
             y = task.train(message["model"], self.objective(task, client, message), batches)
-            return {"model": y}, client
+            return {"model": y}, {}
 
         def aggregate(server: State, replies: Sequence[Reply]) -> State:
             if self.alignment is not None:

@@ -49,6 +49,11 @@ class FedLSA(FedAvg):
     def uses_anchors(self) -> bool:
         return self.compactness or self.separation
 
+    def check(self, task: Task) -> None:
+        super().check(task)
+        if self.uses_anchors and self.lam > 0:
+            task.require_trainable_embeddings()
+
     def server(self, task: Task) -> State:
         state = super().server(task)
         if not self.uses_anchors:

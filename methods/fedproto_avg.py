@@ -42,6 +42,6 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
         return Round(down, local, aggregate)
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        if not server["known"].all():
+        if not ("known" in server and server["known"].all()):
             return None
         return self.scaled(task.encode(server["model"], x)), server["prototypes"]

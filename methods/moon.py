@@ -31,11 +31,7 @@ class Moon(FedAvg):
     """T."""
 
     def check(self, task: Task) -> None:
-        if not any(name.startswith(("encoder.", "projector.")) for name in task.trainable):
-            raise ValueError(
-                "has no effect where nothing before the classifier is trained: choose a model with trainable "
-                "features or a trainable projection"
-            )
+        task.require_trainable_embeddings()
 
     def client(self, task: Task) -> State:
         return {"previous": task.initial, "took_part": torch.tensor(False, device=task.device)}
@@ -61,7 +57,7 @@ class Moon(FedAvg):
         base = super().round(task)
 
         def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, client = base.local(client, message, batches)
+            reply, _ = base.local(client, message, batches)
             return reply, {"previous": reply["model"], "took_part": torch.ones_like(client["took_part"])}
 
         return Round(base.down, local, base.aggregate)

@@ -69,6 +69,11 @@ class Parameter(_Frozen):
     paper: tuple[Any, ...] = Field(min_length=1)
     """The values that the method's authors tried, or took without saying what they tried."""
     wide: Distribution
+    partitions: tuple[str, ...] = ()
+    """Those under which the parameter does anything; none named: all."""
+
+    def matters(self, partition: str) -> bool:
+        return not self.partitions or partition in self.partitions
 
     @model_validator(mode="after")
     def _default_can_be_found(self) -> Parameter:

@@ -319,3 +319,9 @@ def test_memory_does_not_grow_with_the_number_of_clients() -> None:
     few, many = peak_bytes(3), peak_bytes(30)
     assert model <= few
     assert many <= few + model / 10
+
+
+def test_a_fallback_is_uniform_even_where_samples_count() -> None:
+    weights, fell_back = Alignment(times_samples=True).weights(torch.zeros(3, dtype=torch.float64), [1, 2, 7])
+    assert fell_back
+    assert weights.tolist() == pytest.approx([1 / 3] * 3)

@@ -201,3 +201,31 @@ def test_a_misspelt_suite_gets_the_nearest_name_and_a_missing_file_its_path(tmp_
         load_suite("quickstrat")
     with pytest.raises(UserError, match=r"missing\.yaml"):
         load_suite(str(tmp_path / "missing.yaml"))
+
+
+def test_an_encoder_is_set_by_its_name_or_by_its_keys(suite: Suite) -> None:
+    named = suite.changed({"encoder": "pixels"})
+    assert named.encoder is not None and (named.encoder.name, named.encoder.normalised) == ("pixels", False)
+    scaled = named.changed({"encoder.normalised": True})
+    assert scaled.encoder is not None and (scaled.encoder.name, scaled.encoder.normalised) == ("pixels", True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "own"),
+    [
+        ("fedclip", {"name": "adam", "weight_decay": 0.2}),
+        ("fedtpg", {"name": "sgd", "momentum": 0.9, "weight_decay": 0.0}),
+        (
+            {"name": "ggeur+scaffold", "set": {"inner": {"optimiser": {"name": "sgd", "lr": 0.02}}}},
+            {"name": "sgd", "momentum": 0.0, "weight_decay": 0.0},
+        ),
+    ],
+)
+def test_a_rate_is_set_in_the_optimiser_that_a_method_brings_along(entry: Any, own: dict[str, Any]) -> None:
+    """Not in the suite's, which such a method never uses."""
+    momentum = TINY["training"] | {"optimiser": {"name": "sgd", "lr": 0.05, "momentum": 0.5}}
+    suite = Suite.model_validate(TINY | {"methods": [entry], "training": momentum})
+    name = suite.methods[0].name
+    optimiser = suite.changed({f"{name}.optimiser.lr": 0.5}).methods[0].set["optimiser"]
+    assert {key: optimiser[key] for key in own} == own
+    assert optimiser["lr"] == 0.5

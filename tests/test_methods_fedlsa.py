@@ -13,6 +13,7 @@ from tiny import (
     cnn_task,
     equal,
     federation,
+    frozen_task,
     nearby,
     reply,
     samples,
@@ -239,3 +240,9 @@ def test_the_losses_of_the_anchors_are_recorded() -> None:
 def test_hyperparameters_out_of_bounds_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         FedLSA(**wrong)
+
+
+def test_a_model_without_anything_before_the_classifier_is_refused() -> None:
+    with pytest.raises(ValueError, match="nothing before the classifier is trained"):
+        FedLSA().check(frozen_task())
+    FedLSA(compactness=False, separation=False).check(frozen_task())

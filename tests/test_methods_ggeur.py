@@ -20,6 +20,7 @@ from bench.models.architectures.head import Head
 from bench.models.base import seeded_model
 from methods.base import Samples, State, Task
 from methods.fedavg import FedAvg
+from methods.fedproto import FedProto
 from methods.parts.geometry import Axes, geometry_similarity, principal_axes
 from methods.scaffold import Scaffold
 from methods.wrappers.ggeur import GGEUR
@@ -281,3 +282,18 @@ def test_similarity_is_one_for_equal_axes_and_follows_the_angle() -> None:
     assert geometry_similarity(plain, turned).item() == pytest.approx(cos)
     swapped = Axes(plain.eigenvalues, torch.eye(2)[None].flip(-1))
     assert geometry_similarity(plain, swapped).item() == pytest.approx(0)
+
+
+def test_a_class_without_variance_is_like_no_other() -> None:
+    point = principal_axes(torch.zeros(1, 3, 3, dtype=torch.float64))
+    assert geometry_similarity(point, point).item() == 0
+
+
+def test_a_wrapper_has_the_inner_methods_other_predictions() -> None:
+    (name, other), *more = GGEUR.around(FedProto)().other_predictions().items()
+    assert (name, other.inner.prediction, more) == ("classifier", "classifier", [])  # type: ignore[attr-defined]
+
+
+def test_as_published_keeps_the_inner_methods_weights() -> None:
+    published = GGEUR.around(FedAvg)(inner=FedAvg(weighting="uniform"), as_published=True)
+    assert published.trained.weighting == "uniform"  # type: ignore[attr-defined]

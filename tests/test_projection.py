@@ -66,3 +66,12 @@ def test_a_model_that_blew_up_has_no_picture(tmp_path: Path, value: float) -> No
     server["model"] = server["model"] * value
     write_projection(tmp_path / "broken.npz", problem, server)
     assert [file.name for file in tmp_path.iterdir()] == ["whole.npz"]
+
+
+def test_prototypes_that_never_came_about_are_not_drawn() -> None:
+    from tiny import mlp_task, uneven_clients
+
+    from methods.fedproto_avg import FedProtoAvg
+
+    task, method = mlp_task(), FedProtoAvg()
+    assert method.anchored(task, method.server(task), uneven_clients()[0].x) is None

@@ -230,9 +230,34 @@ def test_what_cannot_be_tuned_is_said() -> None:
 def test_a_method_around_another_has_the_keys_of_both() -> None:
     found = search("ggeur+fedprox")
     domains = list(found.space.domains)
-    assert domains[0] == "samples_per_class"
+    assert domains[0] == "step1_samples"
     assert domains[-2:] == ["inner.mu", "optimiser.lr"]
     assert found.space.default["inner.mu"] == 0.01
     (cell,) = found.cells({"samples_per_class": 100, "inner.mu": 0.9})
     hyperparameters = cell.config["method"]["hyperparameters"]
     assert (hyperparameters["samples_per_class"], hyperparameters["inner"]["mu"]) == (100, 0.9)
+
+
+def test_the_rate_is_that_of_the_optimiser_inside_a_wrapper() -> None:
+    inner = {"optimiser": {"name": "sgd", "lr": 0.02}}
+    entry = {"name": "ggeur+scaffold", "set": {"inner": inner}}
+    found = search("ggeur+scaffold", setting=suite(entry))
+    assert found.space.default["optimiser.lr"] == 0.02
+    (cell,) = found.cells({"optimiser.lr": 0.3})
+    assert cell.config["method"]["hyperparameters"]["optimiser"]["lr"] == 0.3
+    assert cell.config["method"]["hyperparameters"]["optimiser"]["momentum"] == 0
+
+
+@pytest.mark.parametrize(
+    ("partition", "searched", "idle"),
+    [
+        ({"name": "by_domain", "clients": 4, "samples": 20}, "step2_samples", "samples_per_class"),
+        ({"name": "dirichlet", "clients": 4, "beta": 0.5}, "samples_per_class", "step1_samples"),
+    ],
+)
+def test_keys_without_effect_under_a_partition_are_not_searched(
+    partition: dict[str, Any], searched: str, idle: str
+) -> None:
+    config = plan_cells(suite("ggeur+fedavg", partition=partition))[0].config
+    domains = search_space("ggeur+fedavg", "wide", config, {}).domains
+    assert searched in domains and idle not in domains

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UserError, nearest
+from bench.methods_registry import own_optimiser
 from bench.planning import identity
 from search_spaces.spaces import Distribution, load_space
 
@@ -77,11 +78,12 @@ def search_space(
     domains = {
         key: parameter.wide if name == "wide" else _choice(parameter.paper)
         for key, parameter in {**space.hyperparameters, **space.training}.items()
+        if parameter.matters(default_config["partition"]["name"])
     }
     domains |= {key: _choice(values) for key, values in sweeps.items()}
     domains = {key: domain for key, domain in domains.items() if len(domain.values) > 1}
     settings = dict(default_config["method"]["hyperparameters"])
-    settings["optimiser"] = settings.get("optimiser") or default_config["training"]["optimiser"]
+    settings["optimiser"] = own_optimiser(method, settings) or default_config["training"]["optimiser"]
     return SearchSpace(name, domains, {key: _at(settings, key, method) for key in domains})
 
 

@@ -88,7 +88,7 @@ class Alignment(BaseModel):
         fell_back = bool(raw.sum() < NOTHING)
         if fell_back:
             raw = torch.ones_like(raw)
-        if self.times_samples:
+        elif self.times_samples:
             raw = raw * torch.tensor(samples, dtype=raw.dtype)
         weights = raw / raw.sum()
         if self.max_weight is not None:

@@ -68,7 +68,7 @@ def principal_axes(covariances: Tensor, ridge: float = 0.0, top_k: int | None = 
 
 
 def geometry_similarity(a: Axes, b: Axes) -> Tensor:
-    """Per class the mean |cos| between matching axes, weighted by their eigenvalues: 1 for equal shapes."""
+    """Per class the mean |cos| of matching axes, weighted by eigenvalue: 1 for equal shapes, 0 for points."""
     cosines = (a.eigenvectors * b.eigenvectors).sum(dim=1).abs()
     weights = a.eigenvalues + b.eigenvalues
-    return (weights * cosines).sum(dim=1) / weights.sum(dim=1)
+    return (weights * cosines).sum(dim=1) / weights.sum(dim=1).clamp(min=torch.finfo(weights.dtype).tiny)

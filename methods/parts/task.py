@@ -115,6 +115,14 @@ class Task:
     def has_trainable_features(self) -> bool:
         return any(name.startswith("encoder.") for name in self.trainable)
 
+    def require_trainable_embeddings(self) -> None:
+        """For methods that act on what comes before the classifier."""
+        if not any(name.startswith(("encoder.", "projector.")) for name in self.trainable):
+            raise ValueError(
+                "has no effect where nothing before the classifier is trained: choose a model with trainable "
+                "features or a trainable projection"
+            )
+
     @cached_property
     def has_batch_norm(self) -> bool:
         return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())

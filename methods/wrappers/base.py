@@ -62,6 +62,10 @@ class Wrapper(FedAlgorithm):
         own = None if client is None else client.get("inner", {})
         return self.trained.predict(task, server["inner"], own, x)
 
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        others = self.trained.other_predictions()
+        return {name: self.model_copy(update={"inner": method}) for name, method in others.items()}
+
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         return self.trained.anchored(task, server["inner"], x)
 

@@ -12,8 +12,9 @@ classes that the client does not have. The own samples are always kept.
 
 Deviations and defaults: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`); 2000,
 500 and 500 samples are the public code's. A class of one sample would upload that sample as its mean, so
-`min_class_count` withholds it. `as_published` is the public code to the letter: the averaged model is never
-sent back and the loss takes a softmax of a softmax; a table marks it and shows its best round on test.
+`min_class_count` withholds it. A client's weight counts what it trains on, added samples included.
+`as_published` is the public code to the letter: the averaged model is never sent back and the loss takes a
+softmax of a softmax; a table marks it and shows its best round on test.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class GGEUR(Wrapper):
 
     @property
     def trained(self) -> FedAlgorithm:
-        return _NeverSentBack() if self.as_published else self.inner
+        if not self.as_published:
+            return self.inner
+        return _NeverSentBack(**self.inner.model_dump(include=set(_NeverSentBack.model_fields)))
 
     @property
     def resamples(self) -> bool:
