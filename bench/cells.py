@@ -35,6 +35,10 @@ SCRATCH = ".tune-"
 """How the folders begin in which Ray Tune keeps its own notes while cells run."""
 
 
+LAST = 5
+"""Rounds at the end whose mean a table shows beside the final one."""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """How a cell is computed; none of it changes the result."""
@@ -111,7 +115,7 @@ class CellRun:
             started = time.perf_counter()
         record = self._federation.advance()
         last = record["round"] == self._rounds
-        if last or record["round"] % self._config["evaluation"]["every"] == 0:
+        if self._is_measured(record["round"]):
             record = _with_scores(record, self._federation.evaluate(self._config["evaluation"]["personal"]))
         self._append(record, started)
         if last:
@@ -119,6 +123,12 @@ class CellRun:
         elif time.monotonic() - self._saved_at >= self._conditions.checkpoint_seconds:
             write_checkpoint(self._checkpoints, record["round"], self._federation.save)
             self._saved_at = time.monotonic()
+
+    def _is_measured(self, number: int) -> bool:
+        """Now and then, and in all of the rounds that a table takes a mean of; a search looks less often."""
+        evaluation = self._config["evaluation"]
+        in_mean = number > self._rounds - LAST and evaluation.get("test", True)
+        return in_mean or number == self._rounds or number % evaluation["every"] == 0
 
     def close(self) -> None:
         self._hosts.close()
@@ -194,7 +204,7 @@ def _accuracies(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "personal": last.get("personal"),
             "validation": last.get("validation"),
         },
-        "last5_avg": fmean(list(averages.values())[-5:]),
+        "last5_avg": fmean(list(averages.values())[-LAST:]),
         "oracle": {"round": best, "avg": averages[best]},
     }
 

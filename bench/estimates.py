@@ -18,12 +18,19 @@ from methods.parts.tree import Tree
 STEPS = 3
 
 
-def estimate(plan: Plan, conditions: Conditions, cpus: float, max_concurrent: int | None) -> list[str]:
+def estimate(
+    plan: Plan, conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
+) -> list[str]:
     pending = plan.pending
     if not pending:
         return ["nothing to run"]
     cores = os.cpu_count() or 1
     at_once = max(1, min(int(cores / cpus), max_concurrent or cores, len(pending)))
+    cards = torch.cuda.device_count()
+    if gpus:
+        at_once = max(1, min(at_once, int(cards / gpus + 1e-9)))
+    share = f" and {gpus:g} GPU" if gpus else ""
+    there = f"{cores} cores" + (f" and {cards} GPUs" if gpus else "")
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, int(cpus)))
     try:
@@ -34,7 +41,7 @@ def estimate(plan: Plan, conditions: Conditions, cpus: float, max_concurrent: in
     weights = assemble(pending[0].config, conditions.data_root).problem.task.initial
     model_bytes = sum(leaf.nbytes for leaf in weights.values())
     return [
-        f"resources: {cpus:g} CPU a trial, {at_once} trials at once on {cores} cores",
+        f"resources: {cpus:g} CPU{share} a trial, {at_once} trials at once on {there}",
         f"time: about {total / at_once / 60:.1f} min ({total / 60:.1f} CPU min of local steps; "
         "evaluation and server work come on top)",
         f"disk: about {len(pending) * 0.1:.1f} MB of records, and up to "
@@ -51,8 +58,9 @@ def _cell_seconds(plan: Plan, index: int, conditions: Conditions) -> float:
     key = repr([config["dataset"], config["partition"], config["model"], config["training"]])
     if key not in _step_seconds:
         problem = assemble(config, conditions.data_root).problem
-        steps = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
-        per_round = steps * problem.epochs * config["training"]["participation"]
+        batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
+        steps = problem.steps * len(problem.train) if problem.steps else problem.epochs * batches
+        per_round = steps * config["training"]["participation"]
         _step_seconds[key] = _one_step(problem) * per_round * config["training"]["rounds"]
     return _step_seconds[key]
 

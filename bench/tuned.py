@@ -157,6 +157,12 @@ def _words(tuned: Tuned) -> str:
     return ", ".join(f"{key} {value}" for key, value in _budget(tuned).items())
 
 
+def _trials_of_its_own(spent: Spent) -> dict[str, int]:
+    """A space may have fewer configurations than there are trials; where rounds count, any number is fair."""
+    ran = spent.finished + spent.stopped + spent.failed
+    return {"trials": ran} if spent.unit == "trials" and ran != spent.trials else {}
+
+
 def _for_the_record(found: Mapping[str, Tuned]) -> dict[str, Any]:
     """The key `tuning` of a plan."""
     first = next(iter(found.values()))
@@ -166,6 +172,7 @@ def _for_the_record(found: Mapping[str, Tuned]) -> dict[str, Any]:
             "validation": tuned.best.validation,
             "default_validation": tuned.default.validation,
             "rounds_spent": tuned.budget.rounds_spent,
+            **_trials_of_its_own(tuned.budget),
         }
         for method, tuned in found.items()
     }

@@ -107,8 +107,10 @@ def test_data_that_is_not_there(tmp_path: Path, there: bool) -> None:
     if there:
         root.mkdir()
     outcome = call_bench("run", "--suite", "office_caltech", "--data-root", root, "--out", out)
-    assert_one_sentence(outcome, str(root), "office_caltech" if there else "no folder")
+    expected = str(root), "office_caltech" if there else "no folder"
+    assert_one_sentence(outcome, *expected)
     assert not out.exists()
+    assert_one_sentence(call_bench("data", "check", "office_caltech", "--data-root", root), *expected)
 
 
 def test_no_data_root_at_all(tmp_path: Path) -> None:
@@ -134,6 +136,11 @@ def test_no_data_root_at_all(tmp_path: Path) -> None:
 )
 def test_a_wrong_name(arguments: list[str], expected: str) -> None:
     assert_one_sentence(call_bench(*arguments), expected)
+
+
+def test_an_encoder_that_is_not_there() -> None:
+    outcome = call_bench("run", "--suite", "quickstart", "--dry-run", "--encoder", "pixel")
+    assert_one_sentence(outcome, "did you mean 'pixels'")
 
 
 def test_debug_shows_where_a_mistake_was_found() -> None:

@@ -131,3 +131,18 @@ def test_importance_says_why_there_is_none(search: Search, scores: list[float], 
     found = importance(search, journal.trials)
     assert found["importance"] is None
     assert reason in found["reason"]
+
+
+def test_what_failed_in_an_earlier_command_does_not_end_the_next(tmp_path: Path) -> None:
+    limits = Limits(trials=8, by_rounds=False, max_failures=2, seconds=None)
+    journal = Journal(tmp_path / "trials.jsonl")
+    for number in range(2):
+        journal.suggested(number, {})
+        journal.ended(number, "failed", None, 0, "diverged: so it was")
+    assert repeated_failure(journal, limits) == "diverged"
+    again = Journal(tmp_path / "trials.jsonl")
+    assert repeated_failure(again, limits) is None
+    for number in (2, 3):
+        again.suggested(number, {})
+        again.ended(number, "failed", None, 0, "diverged: and so it is")
+    assert repeated_failure(again, limits) == "diverged"

@@ -12,13 +12,16 @@ from bench.errors import UserError
 
 
 def check(name: str, root: Path | None) -> int:
-    """Returns 1 if anything differs from the known counts."""
+    """Returns 1 if anything differs from the known counts; there must be something to compare."""
     rows = manage.check(name, root)
+    if all(row.found is None for row in rows):
+        raise UserError(rows[0].status)
     grid = Table("domain", "split", "expected", "found", "status", "per class")
     for row in rows:
         expected = "–" if row.expected is None else str(row.expected)
         per_class = " ".join(map(str, row.per_class.values()))
-        grid.add_row(row.domain, row.split, expected, str(row.found), row.status, per_class)
+        found = "–" if row.found is None else str(row.found)
+        grid.add_row(row.domain, row.split, expected, found, row.status, per_class)
     make_console().print(grid)
     return 0 if all(row.status == "ok" for row in rows) else 1
 

@@ -65,7 +65,9 @@ def _devices() -> Finding:
 def _folder(out: Path) -> Finding:
     existing = next(parent for parent in (out.absolute(), *out.absolute().parents) if parent.exists())
     free = shutil.disk_usage(existing).free / 1e9
-    return Finding(os.access(existing, os.W_OK), f"folder {out} can be written, {free:.0f} GB free")
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        return Finding(False, f"folder {out} cannot be written; choose another with --out")
+    return Finding(True, f"folder {out} can be written, {free:.0f} GB free")
 
 
 def _data(data_root: Path | None) -> Iterator[Finding]:
@@ -79,7 +81,8 @@ def _data(data_root: Path | None) -> Iterator[Finding]:
     if data_root is None:
         yield Finding(True, "no data root given (--data-root or BENCH_DATA_ROOT): built-in data only")
     else:
-        yield Finding(data_root.is_dir(), f"data root {data_root}")
+        missing = "" if data_root.is_dir() else " is not a folder; give another with --data-root"
+        yield Finding(not missing, f"data root {data_root}{missing}")
 
 
 def _ray() -> Finding:

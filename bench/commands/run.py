@@ -107,7 +107,8 @@ def run_suite(options: RunOptions) -> int:
     if options.dry_run:
         from bench.estimates import estimate
 
-        for line in estimate(plan, conditions, options.cpus_per_trial, options.max_concurrent):
+        shares = options.cpus_per_trial, options.gpus_per_trial
+        for line in estimate(plan, conditions, *shares, options.max_concurrent):
             console.say(line)
         return 0
     started = time.monotonic()

@@ -32,7 +32,7 @@ from bench.search.space import describe
 from bench.search.suggestions import ALGORITHMS
 from bench.tracking import TrackingError
 from bench.tracking_search import SearchTracker
-from bench.tuned import Tuned, write_tuned
+from bench.tuned import FOLDER, Tuned, write_tuned
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a search with nothing to do should not pay
     from bench.tuning import Resources
@@ -143,7 +143,7 @@ def tune_suite(options: TuneOptions) -> int:
         console.say(problem)
     console.say(f"explore: {tracker.ui_command()}")
     if not failures:
-        console.say(f"use it: bench run --suite {options.suite} --tuned")
+        console.say(f"use it: {_command_that_uses(searches, options)}")
     return 1 if failures else 0
 
 
@@ -233,6 +233,14 @@ def _say_plan(console: BenchConsole, options: TuneOptions, searches: Sequence[Se
         console.say(f"  {search.method}: {describe(search.space)}{part}")
 
 
+def _command_that_uses(searches: Sequence[Search], options: TuneOptions) -> str:
+    command = f"bench run --suite {options.suite} --tuned"
+    tuned = [search.method for search in searches]
+    if tuned != [entry.name for entry in load_suite(options.suite).methods]:
+        command += f" --methods {','.join(tuned)}"
+    return command if options.tuned_dir == FOLDER else f"{command} --tuned-dir {options.tuned_dir}"
+
+
 def _share(deadline: float | None, searches: int) -> float | None:
     """What is left, in equal parts."""
     return None if deadline is None else max(1.0, (deadline - time.monotonic()) / searches)
@@ -256,7 +264,8 @@ def _run(
         for trial in journal.trials:
             if trial.outcome:
                 background.submit(tracker.log_trial, search, trial)
-        if not Budget(search, limits).complete(journal) and not repeated_failure(journal, limits):
+        lost = 0
+        if not Budget(search, limits).complete(journal):
             from bench.search.driver import run_search
             from bench.tuning import start_ray
 
@@ -264,8 +273,8 @@ def _run(
             resources, at_once = _resources(options, console)
             with _view(console, search, journal, limits) as view:
                 watcher = _Watcher(search, view, tracker, background)
-                run_search(search, journal, limits, conditions, resources, at_once, watcher)
-    return _incompleteness(search, journal, limits)
+                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher)
+    return _incompleteness(search, journal, limits, lost)
 
 
 def _resources(options: TuneOptions, console: BenchConsole) -> tuple[Resources, int]:
@@ -340,18 +349,18 @@ class _Watcher:
         return str(number)
 
 
-def _incompleteness(search: Search, journal: Journal, limits: Limits) -> str | None:
-    if kind := repeated_failure(journal, limits):
+def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int) -> str | None:
+    if kind := repeated_failure(journal, limits, lost):
         return (
             f"the search of {search.method} was ended: {limits.max_failures} failed with '{kind}' (see "
-            f"{search.directory / 'trials.jsonl'}); mend the cause, or raise --max-failures"
+            f"{search.directory / 'trials.jsonl'}); mend the cause and run the same command to go on"
         )
     if Budget(search, limits).complete(journal):
         return None
     ended = sum(trial.outcome is not None for trial in journal.trials)
-    return (
-        f"the search of {search.method} is not complete ({ended} trials ended); run the same command to go on"
-    )
+    died = f", {lost} lost their process" if lost else ""
+    so_far = f"{ended} trials ended{died}"
+    return f"the search of {search.method} is not complete ({so_far}); run the same command to go on"
 
 
 def _conclude(

@@ -77,17 +77,21 @@ class Federation:
         return [self._clients[position] for position in sorted(chosen.tolist())]
 
     def evaluate(self, personal: bool) -> dict[str, Any]:
-        """Accuracies: per domain, and where asked of the clients on their own kind of data."""
+        """Accuracies: per domain, and where asked of the clients on their own kind of data.
+
+        Where clients have models of their own and these are asked for, validation is theirs too.
+        """
         method, task = self.problem.method, self.problem.task
         has_private_state = bool(method.client(task))
         if method.has_global_model and not (personal and has_private_state):
             return self._score_global_model(personal)
         everyone = self.hosts.score(self._server, self._clients)
         test = (
-            self._score_global_model(personal=False)["test"]
+            self._score_global_model(personal=False).get("test", {})
             if method.has_global_model
             else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
         )
+        personal = personal and bool(self.problem.test)
         own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
         scored = _scores(test, own, [s.validation for s in everyone if s.validation is not None])
         others = {
@@ -104,6 +108,7 @@ class Federation:
             fraction(correct(self.problem, self._server, None, samples))
             for samples in self.problem.validation.values()
         ]
+        personal = personal and bool(right)
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
         return _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
 

@@ -44,7 +44,8 @@ class Problem:
     test: Mapping[str, Samples]
     """Domain → its test set; empty while hyperparameters are chosen."""
     own_test: Mapping[int, Mapping[str, Tensor]]
-    """Client → domain → positions in that domain's test set which are like the client's own data."""
+    """Client → domain → positions in that domain's test set which are like the client's own data; empty
+    without test sets."""
 
     def phases(self, task: Task) -> list[Round]:
         """The exchanges before the first round, then the one that is repeated."""
@@ -199,10 +200,11 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
         # Nobody asks then how a client's own model does on data unlike its own.
         alike = [
             Samples(*(part[positions] for part in problem.test[domain]))
-            for domain, positions in problem.own_test[client].items()
+            for domain, positions in problem.own_test.get(client, {}).items()
         ]
-        hits = torch.cat([correct(problem, server, state, samples) for samples in alike])
-        return Scores(test={}, own=fraction(hits), validation=validation, by_others={})
+        hits = [correct(problem, server, state, samples) for samples in alike]
+        own = fraction(torch.cat(hits)) if hits else None
+        return Scores(test={}, own=own, validation=validation, by_others={})
     right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},

@@ -56,7 +56,8 @@ class Budget:
 
 
 def repeated_failure(journal: Journal, limits: Limits, lost: int = 0) -> str | None:
-    """The kind of failure that has happened too often, if there is one."""
-    kinds = Counter(trial.kind_of_failure for trial in journal.trials if trial.outcome == "failed")
+    """The kind of failure that has happened too often in this command, if there is one."""
+    failed = [trial for trial in journal.trials if trial.outcome == "failed"]
+    kinds = Counter(trial.kind_of_failure for trial in failed if trial.number not in journal.failed_before)
     kinds.update({DIED.partition(":")[0]: lost})
     return next((kind for kind, count in kinds.items() if count >= limits.max_failures), None)

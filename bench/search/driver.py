@@ -48,8 +48,11 @@ def run_search(
     resources: bench.tuning.Resources,
     at_once: int,
     watcher: Watcher,
-) -> None:
-    """Run what is missing of the search; what happened to each trial is in the journal."""
+) -> int:
+    """Run what is missing of the search; what happened to each trial is in the journal.
+
+    Returns how many trials lost their process more often than they are retried, and stay open.
+    """
     conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
     searcher = _JournalSearcher(search, journal, limits, conditions, watcher)
     # One trial waits while the others run, so that a process that is done goes on with it at once.
@@ -76,6 +79,7 @@ def run_search(
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         ).fit()
+    return searcher.lost
 
 
 class SearchTrial(bench.tuning.KeptTrial):
@@ -135,7 +139,7 @@ class _JournalSearcher(Searcher):
         self._waiting = [trial.number for trial in self._budget.paid(journal) if trial.outcome is None]
         self._numbers: dict[str, int] = {}
         self._running: set[int] = set()
-        self._lost = 0
+        self.lost = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """Tune copies its searcher to disk; the journal is there already."""
@@ -162,7 +166,7 @@ class _JournalSearcher(Searcher):
         return {"job": json.dumps(job, default=str)}
 
     def _next(self) -> Trial | None:
-        if repeated_failure(self._journal, self._limits, self._lost):
+        if repeated_failure(self._journal, self._limits, self.lost):
             return None
         if self._waiting:
             return self._journal[self._waiting.pop(0)]
@@ -187,7 +191,7 @@ class _JournalSearcher(Searcher):
         reason = result["failure"] if result and not error else reason_of(self._search, trial)
         if error and not reason:
             # Not the configuration's fault, as far as anybody can tell: it stays open for the next command.
-            self._lost += 1
+            self.lost += 1
             self._watcher.lost(number, DIED)
             return
         if reason:

@@ -49,6 +49,8 @@ class Journal:
                 os.truncate(file, len(whole))
             for line in whole.splitlines():
                 self._take(json.loads(line))
+        self.failed_before = frozenset(trial.number for trial in self.trials if trial.outcome == "failed")
+        """What earlier commands have seen to fail; the cause may have been mended since."""
 
     @property
     def trials(self) -> Sequence[Trial]:

@@ -77,7 +77,7 @@ class Search:
     def cells(self, values: Values) -> list[PlannedCell]:
         """A configuration under every setting and seed, never measured on the test sets."""
         suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
-        measured = {"every": self.grace, "personal": False, "test": False}
+        measured = {"every": self.grace, "personal": suite.evaluation.personal, "test": False}
         return [_with(cell, evaluation=measured) for cell in plan_cells(suite)]
 
     def folders(self, trial: Trial) -> list[Path]:
