@@ -1,10 +1,10 @@
 """Columns of a table: measured ones, ranked among the federated methods, and those derived from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.scores import BySeed, Entry, reference_of
-from reports.statistics import Scores, against, bootstrap_interval, leads_clearly, mean_and_std
+from reports.statistics import Scores, against, confidence_interval, leads_clearly, mean_and_std
 from reports.table import MISSING, Cell, Mark, number, signed_number
 
 NOISE = "≈"
@@ -80,12 +80,34 @@ def averages(heading: str, rows: Sequence[Entry]) -> Column:
     return Column(heading, cells)
 
 
-def differences(heading: str, column: Column, references: Mapping[RowKey, float | None]) -> Column:
+def gains(heading: str, rows: Sequence[Entry], reference: Entry) -> Column:
+    """The AVG of each row minus that of the reference, over the seeds that both have."""
+    cells = {}
+    for row in rows:
+        cell = gain(row, reference, Entry.averages)
+        if cell.mean is not None:
+            cell = Cell(signed_number(cell.mean), mean=cell.mean, n=cell.n, signs=cell.signs)
+        cells[key_of(row)] = cell
+    return Column(heading, cells)
+
+
+def gain(ours: Entry, theirs: Entry, values: Callable[[Entry], BySeed]) -> Cell:
+    """Ours minus theirs, mean ± sample std over the seeds that both have."""
+    minuends, subtrahends = values(ours), values(theirs)
+    common = sorted(minuends.keys() & subtrahends.keys())
+    by_seed = {seed: minuends[seed] - subtrahends[seed] for seed in common}
+    cell = summary(by_seed, max(len(ours.cells), len(theirs.cells)))
+    if cell.mean is None:
+        return cell
+    return replace(cell, text=cell.text.replace(number(cell.mean), signed_number(cell.mean), 1))
+
+
+def differences(heading: str, column: Column, references: Mapping[RowKey, float]) -> Column:
     """A column's means minus the reference of each row that has one."""
     cells = {}
     for key, reference in references.items():
         cell = column.cells[key]
-        if cell.mean is None or reference is None:
+        if cell.mean is None:
             cells[key] = MISSING_CELL
         else:
             difference = cell.mean - reference
@@ -105,7 +127,7 @@ def summary(by_seed: BySeed, planned: int) -> Cell:
         return MISSING_CELL
     text = number(mean) if std is None else f"{number(mean)} ± {number(std)}"
     n = len(by_seed)
-    interval = bootstrap_interval(by_seed.values())
+    interval = confidence_interval(by_seed.values())
     return Cell(
         text, mean=mean, std=std, n=n, interval=interval, signs=(f"{n}/{planned}",) if n < planned else ()
     )

@@ -10,13 +10,13 @@ from reports.caption import trials_of
 from reports.differences import ABSENT, flattened
 from reports.records import CellRecord, Run
 
-COMPARED = ("dataset", "partition", "model", "training")
+COMPARED = ("dataset", "partition", "encoder", "training")
 """The sections of a configuration that all rows of a table have to share."""
 FINGERPRINTS = {"partition_hash": "partition hash", "data_checksum": "data checksum"}
 LEFT_TO_NAME = 12
 
 Fact = tuple[str, str]
-"""Something that has to be the same in all runs: what it is, and where it holds (variant and seed)."""
+"""Something that has to be the same in all runs: what it is, and where it holds (row, variant and seed)."""
 
 
 def merge_runs(runs: Sequence[Run], mix: bool = False) -> list[Run]:
@@ -112,9 +112,9 @@ def _obstacles(runs: Sequence[Run]) -> list[str]:
 def _facts(run: Run) -> dict[Fact, set[str]]:
     facts: dict[Fact, set[str]] = {("suite version", ""): {str(run.suite.version)}}
     finished = [cell for cell in run.cells if cell.result is not None]
-    selections = {_selection(cell) for cell in finished}
-    if selections:
-        facts["selection rule", ""] = {min(selections)}
+    if finished:
+        facts["selection rule", ""] = {_selection(finished)}
+    facts["model", ""] = {_changed_model(run)}
     facts |= {(f"tuning {key}", ""): {value} for key, value in _budget(run).items()}
     for cell in run.cells:
         if cell.config is not None:
@@ -122,9 +122,9 @@ def _facts(run: Run) -> dict[Fact, set[str]]:
             for key, value in flattened(sections).items():
                 facts.setdefault((key, cell.variant), set()).add(value)
             row = " ".join(filter(None, (cell.label, cell.variant)))
-            method = {"method": cell.config["method"]}
-            for key, value in flattened(method).items():
-                facts.setdefault((key, f"{row} seed {cell.seed}"), set()).add(value)
+            for section, place in (("model", row), ("method", f"{row} seed {cell.seed}")):
+                for key, value in flattened({section: cell.config.get(section, {})}).items():
+                    facts.setdefault((key, place), set()).add(value)
     for cell in finished:
         place = " ".join(filter(None, (cell.variant, f"seed {cell.seed}")))
         for key, name in FINGERPRINTS.items():
@@ -133,9 +133,16 @@ def _facts(run: Run) -> dict[Fact, set[str]]:
     return facts
 
 
-def _selection(cell: CellRecord) -> str:
-    """Sorted so that a run which has both kinds counts as one of the honest kind."""
-    return "the best round on test (as published)" if cell.as_published else "the final round"
+def _selection(finished: Sequence[CellRecord]) -> str:
+    """A run which has both kinds counts as one of the honest kind."""
+    published = all(cell.as_published for cell in finished)
+    return "the best round on test (as published)" if published else "the final round"
+
+
+def _changed_model(run: Run) -> str:
+    """Rows may have models of their own, but what was set for one run has to be set for the others too."""
+    changes = flattened({key: value for key, value in run.settings.items() if key.split(".")[0] == "model"})
+    return ", ".join(f"{key} = {value}" for key, value in sorted(changes.items())) or "as the suite has it"
 
 
 def _budget(run: Run) -> Mapping[str, str]:

@@ -34,7 +34,7 @@ def printed_numbers(
 ) -> Printed | None:
     """The printed row of a method on a suite; None if no paper at hand prints one.
 
-    A row of an ablation is found only by its hyperparameters.
+    A row that is about certain hyperparameters, as in an ablation, is found only by them.
     """
     known = hyperparameters or {}
     for row in _all_printed().get((suite, method), ()):

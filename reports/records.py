@@ -12,6 +12,8 @@ from typing import Any
 from bench.errors import UserError
 
 SCHEMA = 1
+CONFIG_SECTIONS = ("suite", "dataset", "training", "method")
+"""What reports read of a configuration."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,13 @@ class CellRecord:
     def _selected(self) -> Mapping[str, Any]:
         """The test accuracies of the round that counts."""
         assert self.result is not None
-        best = self.result.get("oracle", {}).get("round") if self.as_published else None
-        measured = (line["test"] for line in self.rounds if line["round"] == best and "test" in line)
-        return next(measured, self.result["final"]["test"])
+        final: Mapping[str, Any] = self.result["final"]["test"]
+        if not self.as_published:
+            return final
+        best = (self.result.get("oracle") or {}).get("round")
+        if best is None:  # the final round would pass for the best one
+            return {}
+        return next((line["test"] for line in self.rounds if line["round"] == best and "test" in line), final)
 
     @property
     def personal(self) -> float | None:
@@ -145,13 +151,25 @@ def _load_cell(run_directory: Path, plan: Mapping[str, Any], entry: Mapping[str,
         label=entry["label"],
         variant=entry["variant"],
         seed=entry["seed"],
-        config=_read_record(directory / "config.json", entry["cell"]),
+        config=_read_config(directory / "config.json", entry["cell"]),
         rounds=_read_rounds(directory / "rounds.jsonl"),
         result=result,
         error=None if result else _read_error(directory / "error.json"),
         tuning=plan.get("tuning"),
         settings=plan.get("set") or {},
     )
+
+
+def _read_config(file: Path, cell: str) -> dict[str, Any] | None:
+    config = _read_record(file, cell)
+    if config is None:
+        return None
+    lost = [section for section in CONFIG_SECTIONS if not isinstance(config.get(section), dict)]
+    if not lost and not isinstance(config["method"].get("hyperparameters"), dict):
+        lost = ["method.hyperparameters"]
+    if lost:
+        raise UserError(f"{file} has no {', '.join(lost)}: delete its directory and run the suite again.")
+    return config
 
 
 def _read_record(file: Path, cell: str) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ class Entry:
         return {seed: min(values) for seed, values in self._complete().items()}
 
     def last_five(self) -> BySeed:
-        """Mean AVG of the last five evaluated rounds."""
+        """Mean AVG of the last five rounds that were measured."""
         return self._from_results(lambda result: result.get("last5_avg"), 100)
 
     def oracle(self) -> BySeed:

@@ -1,5 +1,6 @@
 """Spread over seeds, and the paired tests that tell a lead from noise."""
 
+import math
 import statistics
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -8,6 +9,8 @@ from functools import cache
 
 SIGNIFICANCE = 0.05
 FEWEST_SEEDS = 3
+FEWEST_RESAMPLED = 5
+"""Resampling fewer seeds gives little more than their least and greatest value."""
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 
@@ -37,13 +40,29 @@ def mean_and_std(values: Collection[float]) -> tuple[float | None, float | None]
     return mean, statistics.stdev(values) if len(values) > 1 else None
 
 
-def bootstrap_interval(values: Collection[float]) -> Interval | None:
-    """95 % percentile-bootstrap interval of the mean, the same at every call; None below three values."""
-    return None if len(values) < FEWEST_SEEDS else _interval(tuple(values))
+def confidence_interval(values: Collection[float]) -> Interval | None:
+    """95 % interval of the mean, the same at every call; None below three values.
+
+    Student's t below five values, percentile bootstrap from five on.
+    """
+    if len(values) < FEWEST_SEEDS:
+        return None
+    interval = _t_interval if len(values) < FEWEST_RESAMPLED else _bootstrap_interval
+    return interval(tuple(values))
 
 
 @cache
-def _interval(values: tuple[float, ...]) -> Interval:
+def _t_interval(values: tuple[float, ...]) -> Interval:
+    from scipy.stats import t
+
+    mean = statistics.fmean(values)
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    reach = float(t.ppf((1 + CONFIDENCE) / 2, df=len(values) - 1)) * error
+    return mean - reach, mean + reach
+
+
+@cache
+def _bootstrap_interval(values: tuple[float, ...]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from reports.assembly import row_of
-from reports.caption import name_of, sign_notes
+from reports.caption import DEPENDENT, name_of, sign_notes
 from reports.columns import Column, RowKey, averages, key_of, measured, summary
 from reports.records import Run
 from reports.scores import BySeed, Entry, by_bounds, entries, reference_of
-from reports.statistics import FEWEST_SEEDS, RESAMPLES
+from reports.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES
 from reports.table import Cell, Footnote, Table, number, probability
 from reports.targets import Effort, efforts
 
@@ -23,9 +23,10 @@ def summary_table(run: Run, variant: str) -> Table:
     avg = averages("AVG", rows)
     columns = [Column("95 % interval", {key: _interval(cell) for key, cell in avg.cells.items()})]
     remarks = [
-        f"95 % interval: of the mean AVG, percentile bootstrap over seeds ({RESAMPLES} resamples); "
-        f"intervals and tests need {FEWEST_SEEDS} seeds.",
-        "p: paired t-test over seeds × domains, corrected after Holm over the methods.",
+        f"95 % interval: of the mean AVG over seeds, Student's t below {FEWEST_RESAMPLED} seeds and "
+        f"percentile bootstrap ({RESAMPLES} resamples) from {FEWEST_RESAMPLED} on; intervals and tests need "
+        f"{FEWEST_SEEDS} seeds.",
+        f"p: paired t-test over seeds × domains, corrected after Holm over the methods; {DEPENDENT}.",
     ]
     columns += _tests(rows, avg)
     if len(rows[0].domains) > 1:
@@ -37,7 +38,7 @@ def summary_table(run: Run, variant: str) -> Table:
     columns.append(_plain("Last 5", rows, [row.last_five() for row in rows]))
     columns.append(_plain("Oracle", rows, [row.oracle() for row in rows]))
     remarks.append(
-        "Last 5: mean AVG of the last five evaluated rounds. Oracle: AVG of the round that is best on test, "
+        "Last 5: mean AVG of the last five rounds. Oracle: AVG of the round that is best on test, "
         "which nobody knows beforehand: not to be compared with."
     )
     if reference := reference_of(rows):
@@ -48,7 +49,9 @@ def summary_table(run: Run, variant: str) -> Table:
         )
     columns.append(_plain("Time (s)", rows, [row.seconds() for row in rows]))
     remarks.append("Time: wall time of the rounds, on whatever machine ran them.")
-    sections = tuple(tuple(row_of(row, columns) for row in section) for section in by_bounds(rows))
+    sections = tuple(
+        tuple(row_of(row, columns, row.as_published) for row in section) for section in by_bounds(rows)
+    )
     shown = [row for section in sections for row in section]
     return Table(
         suite=run.suite.name,

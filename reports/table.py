@@ -18,7 +18,7 @@ class Cell:
     std: float | None = None
     n: int = 0
     interval: tuple[float, float] | None = None
-    """95 % bootstrap interval of the mean over seeds."""
+    """95 % interval of the mean over seeds."""
     p: float | None = None
     """Of the paired test against the table's `reference`, corrected."""
     p_best: float | None = None

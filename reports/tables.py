@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bench.errors import UserError, nearest
 from reports.ablation import ablation_table
 from reports.assembly import assemble, printed_beside
-from reports.columns import Column, RowKey, averages, differences, key_of, measured
+from reports.columns import Column, RowKey, averages, gains, key_of, measured
 from reports.records import Run
 from reports.scores import Entry, entries, reference_of
 from reports.summary import summary_table
@@ -47,9 +47,8 @@ def domain_table(run: Run, variant: str | None = None) -> Table:
         columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
         legend += " STD: standard deviation over the domains (ddof 0), lower is better."
     if reference := reference_of(rows):
-        base = avg.cells[key_of(reference)].mean
-        columns.append(differences("Δ", avg, {key_of(row): base for row in rows}))
-        legend += f" Δ: AVG minus that of {reference.label}."
+        columns.append(gains("Δ", rows, reference))
+        legend += f" Δ: AVG minus that of {reference.label}, mean over the seeds that both have."
     if own := _own("Own", rows):
         columns.append(own)
         legend += f" Own: {OWN}."

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reports.assembly import assemble, printed_averages
-from reports.columns import DIFFERS, Column, RowKey, key_of, measured, printed, summary
+from reports.columns import DIFFERS, Column, RowKey, gain, key_of, measured, printed
 from reports.records import Run
 from reports.scores import BySeed, Entry, entries
 from reports.statistics import Scores, comparisons
-from reports.table import Cell, Footnote, Table, number, signed_number
+from reports.table import Footnote, Table
 
 PLAIN, GAIN = "plain", "gain"
 
@@ -95,7 +95,7 @@ def _side_by_side(
         if name == PLAIN:
             continue
         pairs = {key: (row, named[PLAIN][key]) for key, row in having.items() if key in named[PLAIN]}
-        gains = {key: _gain(values, ours, theirs) for key, (ours, theirs) in pairs.items()}
+        gains = {key: gain(ours, theirs, values) for key, (ours, theirs) in pairs.items()}
         if scores:
             found = comparisons([(scores(ours), scores(theirs)) for ours, theirs in pairs.values()])
             for key, comparison in zip(pairs, found, strict=True):
@@ -128,12 +128,3 @@ def _measured(
     tested = [scores(row) for row in entries_here] if scores else None
     column = measured(heading, entries_here, [values(row) for row in entries_here], tested=tested)
     return Column(heading, {key: column.cells[key_of(row)] for key, row in rows.items()}, group)
-
-
-def _gain(values: Callable[[Entry], BySeed], ours: Entry, theirs: Entry) -> Cell:
-    with_it, without = values(ours), values(theirs)
-    by_seed = {seed: with_it[seed] - without[seed] for seed in sorted(with_it.keys() & without.keys())}
-    cell = summary(by_seed, max(len(ours.cells), len(theirs.cells)))
-    if cell.mean is None:
-        return cell
-    return replace(cell, text=cell.text.replace(number(cell.mean), signed_number(cell.mean), 1))

@@ -1,6 +1,7 @@
 """Several runs in one report: united where they are comparable, refused with the reason where not."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,45 @@ def test_what_is_not_comparable_is_refused_with_the_reason(
     assert said.format(a=tmp_path / "a", b=tmp_path / "b") in str(caught.value)
     assert "these runs of quickstart are not comparable" in str(caught.value)
     assert "--mix" in str(caught.value)
+
+
+def test_a_run_with_both_kinds_of_selection_counts_as_one_of_the_final_round(tmp_path: Path) -> None:
+    published = cells_of("fedlsa", hyperparameters={"as_published": True})
+    both, honest, other = runs_of(tmp_path, cells_of("fedavg") + published, cells_of("fedprox"), published)
+    assert len(merge_runs([both, honest])) == 1
+    with pytest.raises(UserError, match=r"selection rule is the final round .* and the best round on test"):
+        merge_runs([both, other])
+
+
+def with_models(run_directory: Path, cells: Sequence[Planned], models: Mapping[str, dict[str, Any]]) -> Run:
+    """A run in which methods have models of their own."""
+    write_run(run_directory, cells)
+    for cell in cells:
+        if cell.method in models:
+            file = run_directory / cell.dir / "config.json"
+            file.write_text(json.dumps({**json.loads(file.read_text()), "model": models[cell.method]}))
+    return load_run(run_directory)
+
+
+def test_rows_with_models_of_their_own_may_be_in_one_run_alone(tmp_path: Path) -> None:
+    own = {"fedlsa": {"name": "head", "layers": 2}}
+    first = with_models(tmp_path / "a", cells_of("fedavg"), {})
+    second = with_models(tmp_path / "b", cells_of("fedavg") + cells_of("fedlsa"), own)
+    assert [cell.method for cell in merge_runs([first, second])[0].cells] == ["fedavg"] * 3 + ["fedlsa"] * 3
+
+
+def test_another_model_in_the_same_row_is_refused_also_at_other_seeds(tmp_path: Path) -> None:
+    first = with_models(tmp_path / "a", cells_of("fedlsa", [0]), {})
+    second = with_models(tmp_path / "b", cells_of("fedlsa", [1]), {"fedlsa": {"name": "head"}})
+    with pytest.raises(UserError, match=r"model\.name of FedLSA is cnn in .* and head in "):
+        merge_runs([first, second])
+
+
+def test_a_model_that_was_set_for_one_run_alone_is_refused(tmp_path: Path) -> None:
+    first = load_run(write_run(tmp_path / "a", cells_of("fedavg"), set={"model.layers": 2}))
+    second = load_run(write_run(tmp_path / "b", cells_of("fedlsa"), set={"training.rounds": 20}))
+    with pytest.raises(UserError, match=r"model is model\.layers = 2 in .* and as the suite has it in "):
+        merge_runs([first, second])
 
 
 def test_a_key_that_only_one_side_has_is_no_difference(tmp_path: Path) -> None:

@@ -121,6 +121,24 @@ def test_a_result_without_test_accuracies_is_refused(tmp_path: Path, final: obje
 
 
 @pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ({"method": None}, "method"),
+        ({"method": {"name": "fedavg"}}, r"method\.hyperparameters"),
+        ({"suite": 1, "training": None}, "suite, training"),
+    ],
+)
+def test_a_configuration_without_what_reports_read_is_refused(
+    tmp_path: Path, changes: dict[str, object], lost: str
+) -> None:
+    planned = Planned("fedavg", 0, [0.8, 0.4])
+    write_run(tmp_path, [planned])
+    edit_json(tmp_path / planned.dir / "config.json", **changes)
+    with pytest.raises(UserError, match=rf"config\.json has no {lost}: delete its directory and run"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"cells": []}, "plans no cells"),

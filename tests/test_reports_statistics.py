@@ -12,7 +12,7 @@ from reports.ranking import rank_methods
 from reports.statistics import (
     RESAMPLES,
     against,
-    bootstrap_interval,
+    confidence_interval,
     holm,
     leads_clearly,
     mean_and_std,
@@ -91,21 +91,33 @@ def test_holm_agrees_with_statsmodels() -> None:
 
 
 def test_the_interval_is_the_exact_bootstrap_quantile_up_to_resampling() -> None:
-    values = [60.0, 62.0, 61.5, 64.0]
-    means = [sum(draw) / 4 for draw in itertools.product(values, repeat=4)]  # every resample there is
+    values = [60.0, 62.0, 61.5, 64.0, 61.0]
+    means = [sum(draw) / 5 for draw in itertools.product(values, repeat=5)]  # every resample there is
     low, high = np.percentile(means, [2.5, 97.5])
-    assert bootstrap_interval(values) == (pytest.approx(low, abs=0.15), pytest.approx(high, abs=0.15))
+    assert confidence_interval(values) == (pytest.approx(low, abs=0.15), pytest.approx(high, abs=0.15))
 
 
-def test_the_interval_is_scipys_the_same_every_time_and_needs_three_values() -> None:
-    values = [60.0, 62.0, 61.0]
+@pytest.mark.parametrize("values", [[60.0, 62.0, 61.0], [60.0, 62.0, 61.0, 70.5]])
+def test_the_interval_of_a_few_values_is_students(values: list[float]) -> None:
+    expected = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+    assert confidence_interval(values) == pytest.approx(expected)
+    low, high = confidence_interval(values) or (0.0, 0.0)
+    assert low < min(values) and max(values) < high  # which no resampling reaches
+
+
+def test_the_interval_of_five_values_is_scipys_bootstrap_and_the_same_every_time() -> None:
+    values = [60.0, 62.0, 61.0, 63.0, 60.5]
     expected = stats.bootstrap(
         (values,), np.mean, method="percentile", n_resamples=RESAMPLES, rng=np.random.default_rng(0)
     ).confidence_interval
-    assert bootstrap_interval(values) == (expected.low, expected.high)
-    assert bootstrap_interval(list(values)) == bootstrap_interval(values)
-    assert bootstrap_interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
-    assert bootstrap_interval(values[:2]) is None
+    assert confidence_interval(values) == (expected.low, expected.high)
+    assert confidence_interval(list(values)) == confidence_interval(values)
+
+
+def test_the_interval_needs_three_values_and_no_spread() -> None:
+    assert confidence_interval([60.0, 62.0]) is None
+    assert confidence_interval([5.0] * 3) == (5.0, 5.0)
+    assert confidence_interval([5.0] * 5) == (5.0, 5.0)
 
 
 def test_comparisons_are_corrected_over_those_that_can_be_made() -> None:

@@ -208,6 +208,28 @@ def test_without_fedavg_there_is_no_delta_and_without_its_result_no_value(tmp_pa
     assert cell(table, "FedLSA", "Δ").missing
 
 
+def test_delta_is_taken_at_the_seeds_that_both_rows_have(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG[:2]),  # 60 and 62
+        Planned("fedavg", 2, error="out of memory"),
+        Planned("fedprox", 0, error="out of memory"),
+        *(Planned("fedprox", seed, FEDPROX[seed]) for seed in (1, 2)),  # 62 and 63
+        *seeds("fedlsa", FEDLSA),  # 70, 72 and 71
+        *(Planned("fedproto", seed) for seed in (0, 1)),
+        Planned("fedproto", 2, FEDLSA[2]),
+    ]
+    table = make(tmp_path, cells)
+    found = {row.label: cell(table, row.label, "Δ") for row in table.rows}
+    assert {label: (each.text, each.n, each.signs) for label, each in found.items()} == {
+        "FedAvg": ("0.00", 2, ("2/3",)),
+        "FedProx": ("0.00", 1, ("1/3",)),
+        "FedLSA": ("+10.00", 2, ("2/3",)),
+        "FedProto": ("–", 0, ()),
+    }
+    assert found["FedProto"].missing
+    assert any("Δ: AVG minus that of FedAvg, mean over the seeds that both have." in n for n in notes(table))
+
+
 def test_own_accuracy_has_a_column_only_where_a_result_has_it(tmp_path: Path) -> None:
     cells = seeds("fedavg", FEDAVG) + seeds("fedproto", FEDLSA, personal=0.95)
     table = make(tmp_path, cells)
@@ -298,6 +320,16 @@ def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: 
         assert shown == [expected[domain] for domain in run.domains]
 
 
+def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Path) -> None:
+    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
+    result = write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]) / published.dir / "result.json"
+    result.write_text(json.dumps({**json.loads(result.read_text()), "oracle": None}))
+    table = domain_table(load_run(tmp_path))
+    assert set(texts(table, "ggeur")) == {"–"}
+    assert "No finite value, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
+    assert cell(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
+
+
 def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
     cells = [
         *seeds("fedavg", FEDAVG),
@@ -308,7 +340,10 @@ def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
     assert row(table, "ggeur").signs == ("†",)
     assert cell(table, "ggeur", "AVG").mark == ""
     assert cell(table, "FedProx", "AVG").mark == "best"
-    assert any(note.startswith("† run as the paper's code does it") for note in notes(table))
+    statistics = summary_table(load_run(tmp_path), "")
+    assert [row.signs for row in statistics.rows] == [(), (), ("†",)]
+    for each in (table, statistics):
+        assert any(note.startswith("† run as the paper's code does it") for note in notes(each))
 
 
 def test_as_published_is_marked_if_only_a_later_variant_has_begun(tmp_path: Path) -> None:
@@ -536,7 +571,17 @@ def test_worst_domain_last_rounds_and_oracle(tmp_path: Path) -> None:
     assert cell(table, "FedAvg", "Oracle").text == "70.00 ± 0.00"
     assert cell(table, "FedLSA", "Last 5").missing and cell(table, "FedLSA", "Oracle").missing
     assert cell(table, "FedAvg", "Oracle").mark == ""
-    assert texts(table, "FedLSA")[:3] == ["[70.00, 72.00]", "<0.001", "best"]
+    assert texts(table, "FedLSA")[:3] == ["[68.52, 73.48]", "<0.001", "best"]  # 71 ± 4.303 / √3
+
+
+def test_the_statistics_say_how_intervals_and_tests_are_made(tmp_path: Path) -> None:
+    said = notes(summary_table(load_run(write_run(tmp_path, seeds("fedavg", FEDAVG))), ""))
+    assert said[:2] == [
+        "95 % interval: of the mean AVG over seeds, Student's t below 5 seeds and percentile bootstrap "
+        "(2000 resamples) from 5 on; intervals and tests need 3 seeds.",
+        "p: paired t-test over seeds × domains, corrected after Holm over the methods; with several domains, "
+        "dependent within a seed, p is a little too small.",
+    ]
 
 
 def test_statistics_of_two_seeds_say_too_few(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def paper_content(
     sources: dict[str, str] = {}
     for variant in variants:
         for entry in entries(run, variant):
-            known = printed_numbers(run.suite.name, entry.method)
+            known = printed_numbers(run.suite.name, entry.method, entry.hyperparameters)
             if known is None:
                 continue
             sources[known.paper] = known.trust
