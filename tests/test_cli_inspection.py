@@ -64,6 +64,16 @@ def test_runs_are_listed_with_what_they_have_done(runs: Path, tmp_path: Path) ->
     assert "no runs" in printed("list", "runs", "--runs", tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize("text", ["{", "", "[]", '{"cells": []}', '{"cells": [{}], "suite": {"title": ""}}'])
+def test_a_damaged_run_is_listed_as_such_among_the_others(runs: Path, text: str) -> None:
+    plan = runs / "another" / "plan.json"
+    plan.parent.mkdir()
+    plan.write_text(text)
+    damaged, whole = printed("list", "runs", "--runs", runs).splitlines()
+    assert damaged.startswith(str(plan.parent)) and "damaged: plan.json cannot be read" in damaged
+    assert whole.startswith(str(runs / "quickstart")) and "2 of 3 cells done" in whole
+
+
 @pytest.mark.parametrize("name", suite_names())
 def test_a_shown_suite_is_the_suite_in_full(name: str, tmp_path: Path) -> None:
     text = printed("show", "suite", name)
@@ -166,6 +176,40 @@ def test_a_report_goes_where_it_is_told(runs: Path, tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_made(runs: Path, arguments: list[str], expected: str) -> None:
     assert_one_sentence(call_bench("report", "--runs", runs, *arguments), expected)
     assert not (runs / "quickstart" / "tables").exists()
+
+
+def test_a_damaged_projection_is_found_before_anything_is_written(runs: Path) -> None:
+    whole = write_run(runs / "whole", [Planned("fedavg", 0, (0.5, 0.5))], suite="whole")
+    run = runs / "quickstart"
+    file = run / "cells" / "fedavg-s0-aa11" / "projection.npz"
+    file.write_bytes(b"PK")
+    outcome = call_bench("report", whole, run)
+    assert_one_sentence(outcome, f"{file} cannot be read", "delete it and make the report again")
+    assert not [
+        folder for folder in (whole, run) if list(folder.glob("tables")) + list(folder.glob("*.html"))
+    ]
+
+
+@pytest.mark.parametrize(("formats", "written"), [("html", True), ("md,html", True), ("md", False)])
+def test_the_ranking_over_suites_is_written_as_html_too(tmp_path: Path, formats: str, written: bool) -> None:
+    levels = {"fedavg": 0.5, "fedprox": 0.6, "fedlsa": 0.7}
+    for name in ("digits", "pacs"):
+        cells = [Planned(method, 0, (level, level), dataset=name) for method, level in levels.items()]
+        write_run(tmp_path / name, cells, suite=name)
+    out = tmp_path / "out"
+    text = printed("report", "digits", "pacs", "--runs", tmp_path, "--format", formats, "--out", out)
+    file = out / "tables" / "ranking.html"
+    assert file.exists() == written and (str(file) in text) == written
+    if written:
+        content = file.read_text(encoding="utf-8")
+        assert content.startswith("<!doctype html>") and '<meta charset="utf-8">' in content
+        assert "<title>Ranks over digits, pacs</title>" in content
+        assert re.findall(r'<th scope="row">(\w+)</th><td data-value="(\d)">', content) == [
+            ("FedLSA", "1"),
+            ("FedProx", "2"),
+            ("FedAvg", "3"),
+        ]
+        assert "seeds" not in content.partition("<tbody>")[2].partition("</tbody>")[0]
 
 
 def dry_run(suite: Path, out: Path, *arguments: object) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Figures: which there are for given records, and that they show these records' numbers."""
 
+import json
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from reports.figures.critical_difference import pictures as ranking_pictures
 from reports.figures.picture import Source
 from reports.figures.registry import supported
 from reports.figures.style import COLOURS, house_style, look
+from reports.figures.trials import SearchedKey, Trials, Tried
+from reports.figures.trials import pictures as trial_pictures
 from reports.records import load_run
 from reports.sensitivity import grids, sweeps
 
@@ -142,6 +146,18 @@ def test_accuracy_stands_over_the_bytes_sent_until_then(tmp_path: Path) -> None:
     assert np.allclose(by_label["Local (sends nothing)"].get_ydata(), 20)
 
 
+def test_an_axis_of_powers_has_plain_numbers(tmp_path: Path) -> None:
+    cells = [Planned("fedavg", 0, (0.5, 0.5)), Planned("fedlsa", 0, (0.6, 0.6))]
+    run = write_run(tmp_path, cells)
+    for cell, each in zip(cells, (500_000, 50_000_000), strict=True):
+        write_rounds(run, cell, rounds({"mnist": 0.5, "fonts": 0.5}, each=each))
+    figure = drawn(run, "accuracy_bytes")
+    figure.canvas.draw()
+    (panel,) = figure.axes
+    assert panel.get_xscale() == "log"
+    assert {"1", "10", "100", "1000"} <= {text.get_text() for text in panel.get_xticklabels()}
+
+
 def sensitivity_run(path: Path, together: bool) -> Path:
     """λ and α of a method whose AVG is 100·(λ + α/100); all combinations, or one at a time."""
     pairs = [(lam, alpha) for lam in (0.1, 0.3, 0.5) for alpha in (1, 2, 4)]
@@ -212,6 +228,15 @@ def test_bubbles_are_as_large_as_the_counts(tmp_path: Path) -> None:
     assert [text.get_text() for text in panel.get_yticklabels()] == ["mnist · 0", "fonts · 1"]
 
 
+def test_a_partition_is_named_after_its_setting(tmp_path: Path) -> None:
+    run = write_run(tmp_path, [flat("fedavg", 0, 0.5)])
+    write_partition(run, {"mnist 0": [10, 40]})
+    assert drawn(run, "partition").axes[0].get_title() == ""
+    content = json.loads((run / "partition.json").read_text())
+    (run / "partition.json").write_text(json.dumps(content | {"setting": "β=0.1 seed 0"}))
+    assert drawn(run, "partition").axes[0].get_title() == "Training samples, β=0.1 seed 0"
+
+
 @pytest.mark.parametrize(
     "text", ["{", '{"classes": ["a"], "clients": [{"name": 0, "domain": "", "counts": []}]}']
 )
@@ -233,6 +258,106 @@ def test_a_projection_shows_points_and_anchors(tmp_path: Path) -> None:
         [[2, 3], [4, 5]],
     ]
     assert [text.get_position() for text in panel.texts] == [(1, 0), (0, 1)]
+
+
+def damaged(file: Path, damage: str) -> None:
+    arrays = {"points": np.zeros((3, 2)), "labels": np.zeros(3), "anchors": np.zeros((2, 2))}
+    if damage == "an array is missing":
+        del arrays["anchors"]
+    if damage == "a label is missing":
+        arrays["labels"] = np.zeros(2)
+    np.savez(file, **arrays)
+    whole = file.read_bytes()
+    if damage == "empty":
+        file.write_bytes(b"")
+    if damage == "cut off":
+        file.write_bytes(whole[: len(whole) // 2])
+    if damage == "a byte is wrong":
+        file.write_bytes(whole.replace(b"fortran", b"f0rtran"))
+    if damage == "text":
+        file.write_text("nothing of the kind")
+
+
+@pytest.mark.parametrize(
+    "damage", ["empty", "text", "cut off", "a byte is wrong", "an array is missing", "a label is missing"]
+)
+def test_a_damaged_projection_is_a_plain_error_before_any_figure(tmp_path: Path, damage: str) -> None:
+    cell = flat("fedlsa", 0, 0.5)
+    run = write_run(tmp_path, [cell])
+    file = run / cell.dir / "projection.npz"
+    damaged(file, damage)
+    with pytest.raises(UserError, match=r"projection\.npz cannot be read .*: delete it and make the report"):
+        write_figures(load_run(run), tmp_path / "figures", find_beside(run))
+    assert not (tmp_path / "figures").exists()
+
+
+def drawn_trials(*keys: SearchedKey, tried: Any, left_out: int = 0) -> Figure:
+    """Of a search whose first configuration is the default, with accuracies 50, 51, …"""
+    all_tried = [
+        Tried(dict(zip((key.name for key in keys), values, strict=True)), 50.0 + place, place == 0)
+        for place, values in enumerate(tried)
+    ]
+    (picture,) = trial_pictures(Trials("fedlsa", keys, all_tried, left_out))
+    with house_style():
+        figure = picture.draw()
+        figure.canvas.draw()
+    return figure
+
+
+def points_of(panel: Any) -> list[list[list[float]]]:
+    """Of the trials, and of the default."""
+    return [np.asarray(points.get_offsets()).tolist() for points in panel.collections]
+
+
+def test_trials_stand_over_the_value_of_every_searched_key() -> None:
+    keys = (SearchedKey("lam", "log_uniform", 0.1), SearchedKey("epochs", "int", 2))
+    figure = drawn_trials(*keys, tried=[(0.1, 2), (0.001, 1), (1.0, 4)], left_out=3)
+    lam, epochs = figure.axes
+    assert (lam.get_xlabel(), epochs.get_xlabel()) == ("lam", "epochs")
+    assert points_of(lam) == [[[0.001, 51], [1, 52]], [[0.1, 50]]]
+    assert points_of(epochs) == [[[1, 51], [4, 52]], [[2, 50]]]
+    assert (lam.get_xscale(), epochs.get_xscale()) == ("log", "linear")
+    assert {"0.001", "0.01", "0.1", "1"} <= {text.get_text() for text in lam.get_xticklabels()}
+    assert [list(panel.get_lines()[0].get_xdata()) for panel in figure.axes] == [[0.1, 0.1], [2, 2]]
+    assert lam.get_ylim() == epochs.get_ylim()
+    assert "3 of 6 trials did not run all rounds" in str(figure.get_supxlabel())
+
+
+def test_choices_are_categories_and_a_default_beside_them_is_one_too() -> None:
+    mode = SearchedKey("mode", "choice", "block", ("layer", "block"))
+    size = SearchedKey("size", "choice", 20, (50, 5))
+    top = SearchedKey("top_k", "choice", None, (8, None))
+    figure = drawn_trials(mode, size, top, tried=[("block", 20, None), ("layer", 50, 8), ("block", 5, 8)])
+    names = [[text.get_text() for text in panel.get_xticklabels()] for panel in figure.axes]
+    assert names == [["layer", "block"], ["5", "20", "50"], ["8", "none"]]
+    assert points_of(figure.axes[1]) == [[[2, 51], [0, 52]], [[1, 50]]]
+    assert [panel.get_lines()[0].get_xdata()[0] for panel in figure.axes] == [1, 1, 1]
+
+
+def test_a_default_that_no_axis_has_is_said_in_words() -> None:
+    decay = SearchedKey("weight_decay", "log_uniform", 0.0)
+    (panel,) = drawn_trials(decay, tried=[(0.0,), (0.001,), (0.01,)]).axes
+    assert panel.get_xlabel() == "weight_decay\n(the default, 0, is not on this axis)"
+    assert points_of(panel) == [[[0.001, 51], [0.01, 52]], []]
+
+
+def test_a_whole_grid_of_two_keys_is_a_heat_map_too() -> None:
+    keys = (SearchedKey("lam", "choice", 0.7, (0.7, 0.1)), SearchedKey("lr", "choice", 0.1, (0.1, 0.2, 0.3)))
+    grid = list(product(*(key.choices for key in keys)))
+    heat = drawn_trials(*keys, tried=grid).axes[2]
+    assert np.allclose(heat.get_images()[0].get_array(), [[53, 54, 55], [50, 51, 52]])
+    assert (heat.get_ylabel(), heat.get_xlabel()) == ("lam", "lr")
+    assert [patch.get_xy() for patch in heat.patches] == [(-0.5, 0.5)]  # round the default
+    assert len(drawn_trials(*keys, tried=grid[:-1]).axes) == 2
+    words = SearchedKey("mode", "choice", "a", ("a", "b"))
+    assert len(drawn_trials(words, keys[1], tried=list(product("ab", keys[1].choices))).axes) == 2
+
+
+def test_a_single_trial_or_nothing_searched_has_no_figure() -> None:
+    one = Tried({"lam": 0.1}, 50.0, True)
+    key = SearchedKey("lam", "log_uniform", 0.1)
+    assert not list(trial_pictures(Trials("fedlsa", [key], [one], 4)))
+    assert not list(trial_pictures(Trials("fedlsa", [], [one, one], 0)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from browser import chromium, opened
-from reports_builder import Planned, write_run
+from reports_builder import COMMIT, Planned, write_run
 from rounds_builder import rounds, write_partition, write_rounds
 
 from bench.config import load_suite, parse_assignment
@@ -128,7 +128,7 @@ def test_a_value_tells_its_seeds_and_spread_to_mouse_and_keyboard(browser: Any, 
     with opened(browser, file) as page:
         page.locator("#overview tbody tr", has_text="FedLSA").locator("td").first.hover()
         assert re.sub(r"\s+", " ", page.locator("#tooltip").inner_text()) == (
-            "FedLSA, mnist seeds 3 mean 81.000 std over seeds 1.000 95 % interval 80.00 to 82.00"
+            "FedLSA, mnist seeds 3 mean 81.000 std over seeds 1.000 95 % interval 78.52 to 83.48"
         )
         page.locator("#overview tbody tr", has_text="FedLSA").locator("td").nth(2).hover()
         assert "p against FedAvg < 0.001" in re.sub(r"\s+", " ", page.locator("#tooltip").inner_text())
@@ -298,6 +298,35 @@ def test_the_command_runs_the_cell_again(tmp_path: Path, settings: dict[str, Any
         assert record.cell in planned_by(command)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"training.optimiser.momentum": 0.5, "fedlsa.tau": 0.25}],
+    ids=["as it is", "changed"],
+)
+def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, settings: dict[str, Any]) -> None:
+    chosen = {"fedavg": {"optimiser.lr": 0.3}, "fedlsa": {"lam": 1e-05, "tau": 0.5}}
+    tuning = {"trials": 4, "methods": {method: {"set": own} for method, own in chosen.items()}}
+    suite = load_suite("quickstart").with_methods(["fedavg", "fedlsa", "fedprox"])
+    tuned = {f"{method}.{key}": value for method, own in chosen.items() for key, value in own.items()}
+    suite = suite.changed(tuned)
+    plan = make_plan(suite.changed(settings) if settings else suite, tmp_path, settings, tuning)
+    plan.directory.mkdir()
+    plan.write()
+    run = load_run(plan.directory)
+    commands = rerun_commands(run)
+    for record, command in zip(run.cells, commands, strict=True):
+        assert record.cell in planned_by(command)
+    assert "fedlsa.lam=1.0e-05" in commands[3] and "fedavg" not in commands[3]
+
+
+def test_a_record_of_tuning_without_values_changes_no_command(tmp_path: Path) -> None:
+    cells = [Planned("fedavg", 0, (0.5, 0.5))]
+    for number, methods in enumerate((None, {}, {"fedavg": {}}, {"fedavg": 4})):
+        run = write_run(tmp_path / str(number), cells, tuning={"trials": 4, "methods": methods})
+        expected = "bench run --suite quickstart --methods fedavg --seeds 1 --out rerun"
+        assert rerun_commands(load_run(run)) == [expected]
+
+
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_the_body_never_scrolls_sideways(browser: Any, file: Path, width: int) -> None:
     with opened(browser, file, width=width) as page:
@@ -410,6 +439,48 @@ def test_gaps_are_said_and_numbers_that_are_none_are_not_shown(browser: Any, tmp
         for row in page.locator("#cells tbody tr").all():
             row.click()
             page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(
+    ("commit", "shown"),
+    [(f"{COMMIT[:12]}+", f"{COMMIT[:12]}+"), (COMMIT, COMMIT[:12]), (f"{COMMIT}+", f"{COMMIT[:12]}+")],
+)
+def test_the_header_says_that_files_were_changed_since_the_commit(
+    browser: Any, tmp_path: Path, commit: str, shown: str
+) -> None:
+    run = write_run(tmp_path, [Planned("fedavg", 0, (0.5, 0.5), commit=commit)])
+    with opened(browser, page_of(run)) as page:
+        assert page.locator("#meta span").last.inner_text() == f"commit {shown}"
+
+
+COLLECT = """
+    window.troubles = [];
+    for (const kind of ["error", "unhandledrejection"]) {
+        addEventListener(kind, (event) => troubles.push(String(event.message || event.reason)));
+    }
+"""
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_nothing_is_complained_about_from_loading_to_resizing(browser: Any, file: Path, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 600})
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.add_init_script(COLLECT)  # playwright does not pass on what Chromium says about a ResizeObserver
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    assert len(lines_drawn(page)) == len(LEVELS)
+    page.locator("#cells tbody tr").first.click()
+    page.locator("dialog .chart svg").wait_for()
+    page.keyboard.press("Escape")
+    before = page.locator("#curves-chart svg").get_attribute("viewBox")
+    page.set_viewport_size({"width": width - 150, "height": 900})
+    page.wait_for_function(
+        "before => document.querySelector('#curves-chart svg').getAttribute('viewBox') !== before", arg=before
+    )
+    assert messages + page.evaluate("troubles") == []
+    page.close()
 
 
 def test_a_plan_alone_makes_a_page(browser: Any, tmp_path: Path) -> None:

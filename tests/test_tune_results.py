@@ -18,7 +18,9 @@ from test_cli_mistakes import assert_one_sentence
 from bench.cells import CellRun, Conditions
 from bench.config import load_suite
 from bench.planning import plan_cells
+from bench.search.journal import Trial
 from bench.search.plan import Search, make_search
+from bench.search.report import shown_trials, write_report
 from bench.tuned import load_tuned, tuned_suite
 
 pytestmark = pytest.mark.xdist_group("mlflow")
@@ -148,7 +150,37 @@ def test_mlflow_has_a_parent_a_search_and_a_child_a_trial(tuning: Tuning) -> Non
         assert max(scores) == pytest.approx(parent.data.metrics["best_validation"])
         assert all(float(run.data.params["optimiser.lr"]) > 0 for run in own)
         files = {file.path for file in client.list_artifacts(parent.info.run_id)}
-        assert files == {"history.json", "history.png", "importance.json", f"{method}.yaml"}
+        assert files == {
+            "history.json",
+            "history.png",
+            "importance.json",
+            "sensitivity.png",
+            "sensitivity.pdf",
+            f"{method}.yaml",
+        }
+
+
+def test_the_figure_of_sensitivity_shows_the_trials_that_ran_all_rounds(tuning: Tuning) -> None:
+    search = tuning.searches["fedavg"]
+    trials = list(search.journal().trials)
+    shown = shown_trials(search, [*trials, Trial(9, trials[1].values, "stopped", 0.99)])
+    assert {key.name: key.kind for key in shown.keys} == {
+        key: domain.kind for key, domain in search.space.domains.items()
+    }
+    assert [tried.accuracy for tried in shown.tried] == [100 * (trial.validation or 0) for trial in trials]
+    assert [tried.is_default for tried in shown.tried] == [True, False, False, False]
+    assert shown.tried[0].values == search.space.default and shown.left_out == 1
+    assert all(set(tried.values) == set(search.space.domains) for tried in shown.tried)
+
+
+def test_a_figure_that_is_missing_is_drawn_again(tuning: Tuning) -> None:
+    """As it is missing in the folders of searches that were made before there was one."""
+    search = tuning.searches["fedavg"]
+    figure = search.directory / "sensitivity.png"
+    first = figure.read_bytes()
+    figure.unlink()
+    files = write_report(search, search.journal().trials)
+    assert figure in files and figure.read_bytes() == first
 
 
 def test_a_table_of_tuned_methods_states_the_budget(tuning: Tuning) -> None:

@@ -61,12 +61,16 @@ def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Pa
 
 
 def _runs(root: Path) -> dict[str, str]:
-    runs = {}
-    for file in sorted(root.glob("*/plan.json")):
-        plan = read_json(file)
-        done = sum((file.parent / cell["dir"] / "result.json").exists() for cell in plan["cells"])
-        runs[str(file.parent)] = f"{plan['suite']['title']}: {done} of {len(plan['cells'])} cells done"
-    return runs
+    return {str(file.parent): _state_of_run(file) for file in sorted(root.glob("*/plan.json"))}
+
+
+def _state_of_run(plan_file: Path) -> str:
+    try:
+        plan = read_json(plan_file)
+        done = sum((plan_file.parent / cell["dir"] / "result.json").exists() for cell in plan["cells"])
+        return f"{plan['suite']['title']}: {done} of {len(plan['cells'])} cells done"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"damaged: {plan_file.name} cannot be read; run the suite again to write it anew"
 
 
 def _show_suite(name: str) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
 from bench.tracking import Tracker, TrackingError, recorded_store
-from reports.figures import write_ranking
+from reports.beside import find_beside
+from reports.figures import check_figures, write_ranking
 from reports.merge import merge_runs
+from reports.page import write_ranking_page
 from reports.rank_table import NAME as RANKING
 from reports.rank_table import ranking_table
 from reports.ranking import rank_runs
@@ -17,7 +19,7 @@ from reports.records import Run, load_run
 from reports.render.terminal import to_terminal
 from reports.table import Table
 from reports.tables import tables_of
-from reports.write import check_formats, write_tables
+from reports.write import PAGE, check_formats, write_tables
 
 MERGED = "merged"
 
@@ -36,6 +38,8 @@ def report_runs(
     own = {str(directory): directory for directory in directories}
     files = []
     for run in runs:
+        check_figures(run, find_beside(Path(run.source)))
+    for run in runs:
         home = own.get(run.source)
         target = _target(run, home, len(runs), out, root)
         files += write_reports_of(run, formats, target)
@@ -45,6 +49,8 @@ def report_runs(
     if len(runs) > 1 and (ranking := ranking_table(runs)):
         target = out or root / MERGED
         files += write_tables([ranking], RANKING, formats, target / "tables")
+        if PAGE in formats:
+            files.append(write_ranking_page(ranking, target / "tables"))
         files += write_ranking(rank_runs(runs), target / "figures")
         _print([ranking], console)
     for file in files:

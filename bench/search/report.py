@@ -1,4 +1,5 @@
-"""Files about a search: its history, and how much each hyperparameter mattered (Optuna's estimate)."""
+"""Files about a search: its history, what its scores were over each hyperparameter, and how much that
+mattered (Optuna's estimate)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from bench.files import read_json, write_json
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.suggestions import study_of
+from reports.figures.trials import SearchedKey, Trials, Tried, pictures
 
 FEWEST = 4
 """Finished trials below which importances would be noise."""
@@ -20,12 +22,16 @@ def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
     """All files follow from the history, so they are made again only when that has changed."""
     names = ("importance.json", "history.png", "history.json")
     shares, figure, history = files = [search.directory / name for name in names]
+    sensitivity = list(pictures(shown_trials(search, trials)))
+    files += [file for picture in sensitivity for file in picture.files(search.directory)]
     lines = {"method": search.method, "trials": [_line(search, trial) for trial in trials]}
-    if history.exists() and read_json(history) == lines:
+    if all(file.exists() for file in files) and read_json(history) == lines:
         return files
     found = importance(search, trials)
     write_json(shares, found)
     _draw(search, trials, found.get("importance") or {}, figure)
+    for picture in sensitivity:
+        picture.write(search.directory)
     write_json(history, lines)
     return files
 
@@ -63,6 +69,21 @@ def _line(search: Search, trial: Trial) -> dict[str, Any]:
         "by_round": {str(number): score for number, score in search.history(trial)},
     }
     return line | ({"reason": trial.reason} if trial.reason else {})
+
+
+def shown_trials(search: Search, trials: Sequence[Trial]) -> Trials:
+    """What the figure of sensitivity is drawn from."""
+    default, domains = search.space.default, search.space.domains
+    keys = [
+        SearchedKey(key, domain.kind, default[key], domain.values if domain.kind == "choice" else ())
+        for key, domain in domains.items()
+    ]
+    tried = [
+        Tried(default | trial.values, 100 * trial.validation, is_default=trial.number == 0)
+        for trial in trials
+        if trial.outcome == "finished" and trial.validation is not None
+    ]
+    return Trials(search.method, keys, tried, left_out=len(trials) - len(tried))
 
 
 def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float], file: Path) -> None:

@@ -9,7 +9,12 @@ from reports.figures.picture import Source
 from reports.figures.registry import supported
 from reports.records import Run
 
-__all__ = ["write_figures", "write_ranking"]
+__all__ = ["check_figures", "write_figures", "write_ranking"]
+
+
+def check_figures(run: Run, beside: Beside) -> None:
+    """Refuse files that no figure can be made of, before anything else is written."""
+    supported(Source(run, beside))
 
 
 def write_figures(run: Run, folder: Path, beside: Beside | None = None) -> list[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from reports.figures.panels import label_rows, legend, panels
+from reports.figures.panels import label_rows, legend, make_logarithmic, panels
 from reports.figures.picture import Picture, Source
 from reports.figures.style import key_of, looks_of, say_what_is_left_out
 from reports.history import average_by_round, bytes_by_round, mean_over_seeds
@@ -35,7 +35,7 @@ def _draw(run: Run) -> "Figure":
             if (first := _draw_curve(panel, entry, looks[key_of(entry)])) is not None
         ]
         if first_points and max(first_points) > WIDE * min(first_points):
-            panel.set_xscale("log")
+            make_logarithmic(panel)
         panel.set_xlabel("Sent up and down (MB)")
     label_rows(shown, "Test accuracy, AVG (%)")
     legend(figure, shown)

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 4
+NARROW = 100
+"""Up to this ratio of its ends, a logarithmic axis has ticks between the powers of ten too."""
 
 
 def panels(
@@ -28,13 +30,15 @@ def panels(
     return figure, list(grid.flat[: len(titles)])
 
 
-def legend(figure: "Figure", shown: Sequence["Axes"]) -> None:
+def legend(figure: "Figure", shown: Sequence["Axes"], title: str | None = None) -> None:
     """One for all panels, a line each name."""
     handles: dict[str, object] = {}
     for panel in shown:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(handles=list(handles.values()), labels=list(handles), loc="outside right upper")
+    figure.legend(
+        handles=list(handles.values()), labels=list(handles), loc="outside right upper", title=title
+    )
 
 
 def label_rows(shown: Sequence["Axes"], text: str) -> None:
@@ -42,3 +46,15 @@ def label_rows(shown: Sequence["Axes"], text: str) -> None:
     for panel in shown:
         if panel.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             panel.set_ylabel(text)
+
+
+def make_logarithmic(panel: "Axes") -> None:
+    """The x axis of a panel that is drawn already; ticks in plain figures, as the style has no formulas."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    panel.set_xscale("log")
+    low, high = panel.get_xlim()
+    between = (1, 2, 5) if high < NARROW * low else (1,)
+    panel.xaxis.set_major_locator(LogLocator(subs=between))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())

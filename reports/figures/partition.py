@@ -45,5 +45,7 @@ def _draw(partition: PartitionRecord) -> "Figure":
     panel.set_xticks(range(0, len(classes), step), classes[::step], fontsize=8, rotation=90 if turned else 0)
     panel.set_ylim(len(clients) - 0.4, -0.6)
     panel.set_xlim(-0.6, len(classes) - 0.4)
+    if partition.setting:
+        panel.set_title(f"Training samples, {partition.setting}", wrap=True)
     panel.set_xlabel(f"Class; the largest bubble is {most} samples")
     return figure

@@ -34,14 +34,15 @@ class Picture:
     name: str
     draw: Callable[[], "Figure"]
 
-    def write(self, folder: Path) -> list[Path]:
+    def files(self, folder: Path) -> list[Path]:
         """A PNG to look at and a PDF to print."""
-        paths = []
+        return [folder / f"{self.name}.{suffix}" for suffix in _METADATA]
+
+    def write(self, folder: Path) -> list[Path]:
+        paths = self.files(folder)
         with house_style():
             figure = self.draw()
-            for suffix, metadata in _METADATA.items():
-                path = folder / f"{self.name}.{suffix}"
+            for path, (suffix, metadata) in zip(paths, _METADATA.items(), strict=True):
                 with replacing(path) as temporary:
                     figure.savefig(temporary, format=suffix, dpi=200, metadata=metadata)
-                paths.append(path)
         return paths

@@ -4,33 +4,57 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from bench.errors import UserError
 from reports.figures.picture import Picture, Source
 from reports.figures.style import COLOURS, MARKERS
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
 TELLABLE = 3 * len(COLOURS)
 """More classes than this cannot be told apart by colour and marker: their points are grey."""
 
 
+class _Projection(NamedTuple):
+    points: "np.ndarray"
+    """N×2"""
+    labels: "np.ndarray"
+    """N"""
+    anchors: "np.ndarray"
+    """C×2"""
+
+
 def pictures(source: Source) -> Iterator[Picture]:
-    """One a cell that has a projection.npz: points (N×2), labels (N), anchors (C×2)."""
+    """One a cell that has a projection.npz, which is read here, before any figure is written."""
     for cell in source.run.cells:
         if file := source.beside.projections.get(cell.cell):
             title = " ".join(filter(None, (cell.label, cell.variant, f"seed {cell.seed}")))
             name = re.sub(r"[^A-Za-z0-9]+", "_", f"projection_{cell.method}_{cell.variant}_s{cell.seed}")
-            yield Picture(name, partial(_draw, file, title))
+            yield Picture(name, partial(_draw, _read(file), title))
 
 
-def _draw(file: Path, title: str) -> "Figure":
+def _read(file: Path) -> _Projection:
     import numpy as np
+
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            points, labels, anchors = arrays["points"], arrays["labels"], arrays["anchors"]
+        if points.shape != (len(labels), 2) or anchors.shape != (len(anchors), 2):
+            raise ValueError("a point needs a label, and like an anchor two coordinates")
+    except Exception as problem:  # of numpy, zipfile or zlib, depending on which byte is damaged
+        raise UserError(
+            f"{file} cannot be read ({problem!r}): delete it and make the report again."
+        ) from None
+    return _Projection(points, labels, anchors)
+
+
+def _draw(projection: _Projection, title: str) -> "Figure":
     from matplotlib.figure import Figure
 
-    with np.load(file, allow_pickle=False) as arrays:
-        points, labels, anchors = arrays["points"], arrays["labels"], arrays["anchors"]
+    points, labels, anchors = projection
     figure = Figure(figsize=(4.2, 4.0), layout="constrained")
     panel = figure.subplots()
     for label in range(len(anchors)):

@@ -1,7 +1,7 @@
 """Final AVG over the values of a setting: lines for each alone, heat maps for any two together."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reports.figures.heat import draw_heat
@@ -11,6 +11,7 @@ from reports.figures.style import look
 from reports.sensitivity import Grid, Sweep, grids, mean, sweeps, symbol
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -45,17 +46,14 @@ def _draw_lines(lines: Sequence[Sweep]) -> "Figure":
 def _draw_grids(maps: Sequence[Grid]) -> "Figure":
     figure, shown = panels([grid.line for grid in maps], size=(3.4, 3.0), share_y=False, margin=0.8)
     for panel, grid in zip(shown, maps, strict=True):
-        rows, columns = (sorted({at[place] for at in grid.values}) for place in (0, 1))
-        values = [
-            [
-                mean(grid.values[row, column]) if (row, column) in grid.values else float("nan")
-                for column in columns
-            ]
-            for row in rows
-        ]
-        draw_heat(
-            panel, values, [f"{row:g}" for row in rows], [f"{column:g}" for column in columns], "AVG (%)"
-        )
+        draw_grid(panel, {at: mean(by_seed) for at, by_seed in grid.values.items()}, "AVG (%)")
         panel.set_ylabel(symbol(grid.parameters[0]))
         panel.set_xlabel(symbol(grid.parameters[1]))
     return figure
+
+
+def draw_grid(panel: "Axes", values: Mapping[tuple[float, float], float], unit: str) -> None:
+    """Row and column → value, both in rising order; combinations that are missing stay blank."""
+    rows, columns = (sorted({at[place] for at in values}) for place in (0, 1))
+    fields = [[values.get((row, column), float("nan")) for column in columns] for row in rows]
+    draw_heat(panel, fields, [f"{row:g}" for row in rows], [f"{column:g}" for column in columns], unit)

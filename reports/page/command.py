@@ -1,6 +1,7 @@
 """The commands that compute cells again."""
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -23,10 +24,18 @@ def rerun_commands(run: Run) -> list[str]:
 def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
     """Runs the cell's method up to its seed with what was changed of the suite; the cell is among them."""
     words = ["bench", "run", "--suite", suite, "--methods", cell.method, "--seeds", str(cell.seed + 1)]
-    for key, value in cell.settings.items():
+    for key, value in (_tuned(cell) | dict(cell.settings)).items():  # as `bench run --tuned` applies them
         if key.partition(".")[0] not in others:
             words += ["--set", f"{key}={_as_yaml(value)}"]
     return shlex.join([*words, "--out", OUT])
+
+
+def _tuned(cell: CellRecord) -> dict[str, Any]:
+    """What a search chose for the cell's method: dotted key → value."""
+    methods = (cell.tuning or {}).get("methods")
+    entry = methods.get(cell.method) if isinstance(methods, Mapping) else None
+    chosen = entry.get("set") if isinstance(entry, Mapping) else None
+    return {f"{cell.method}.{key}": value for key, value in (chosen or {}).items()}
 
 
 def _as_yaml(value: Any) -> str:

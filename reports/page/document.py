@@ -5,10 +5,14 @@ import gzip
 import html
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from string import Template
 from typing import Any
+
+from reports.render import to_html
+from reports.table import Table
 
 SCRIPTS = (  # in the order in which they build on each other
     "content",
@@ -44,6 +48,17 @@ def document(title: str, content: Mapping[str, Any]) -> str:
         style=_asset("style.css"),
         content=base64.b64encode(packed).decode(),
         script=f'"use strict";\n(() => {{\n{script}}})();',
+    )
+
+
+def ranking_document(ranking: Table) -> str:
+    """An HTML file with the ranking alone, in the looks of the page."""
+    # what its cells count are settings, and the table would call them seeds
+    rows = tuple(replace(row, cells=tuple(replace(cell, n=0) for cell in row.cells)) for row in ranking.rows)
+    return Template(_asset("ranking.html")).substitute(
+        title=html.escape(ranking.caption.partition(":")[0]),
+        style=_asset("style.css"),
+        table=to_html(replace(ranking, sections=(rows,))),
     )
 
 

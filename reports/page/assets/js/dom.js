@@ -39,9 +39,11 @@ function segments(label, options, value, change) {
 function drawn(box, draw) {
   let width = 0;
   const again = () => { if (width) box.replaceChildren(draw(width)); };
-  new ResizeObserver(() => {
+  const follow = () => {
     const now = Math.floor(box.clientWidth);
     if (now && now !== width) { width = now; again(); }
-  }).observe(box);
+  };
+  // not at once: a drawing changes the page's height and so the very widths that are being reported
+  new ResizeObserver(() => requestAnimationFrame(follow)).observe(box);
   return again;
 }

@@ -5,11 +5,14 @@ function describe(content) {
   const done = content.cells.filter((cell) => cell.state === "done");
   const seeds = new Set(content.cells.map((cell) => cell.seed)).size;
   const rounds = [...new Set(done.map((cell) => cell.result.rounds))];
-  const commits = [...new Set(done.map((cell) => String(cell.result.provenance.commit || "unknown").slice(0, 12)))];
+  const commits = [...new Set(done.map((cell) => shortCommit(String(cell.result.provenance.commit || "unknown"))))];
   const facts = [[`${done.length} of ${content.cells.length}`, "cells done"], [content.lines.length, content.lines.length === 1 ? "method" : "methods"], [seeds, seeds === 1 ? "seed" : "seeds"],
     ...(rounds.length === 1 ? [[rounds[0], "rounds"]] : []), ...(commits.length === 1 ? [["commit", commits[0]]] : [])];
   document.getElementById("meta").append(...facts.map(([value, name]) => element("span", {}, element("b", {}, String(value)), ` ${name}`)));
 }
+
+// A + at the end says that files were changed since.
+const shortCommit = (commit) => commit.slice(0, 12) + (commit.length > 12 && commit.endsWith("+") ? "+" : "");
 
 function markCurrent(links) {
   const seen = new Map();
@@ -42,6 +45,7 @@ async function start() {
   const asked = /^#cell=(.+)$/.exec(location.hash);
   const found = asked && content.cells.find((cell) => cell.id === asked[1]);
   if (found) openCell(content, found);
-  document.documentElement.dataset.ready = "true";
+  // the frame that lays the charts out is followed by the one that draws them
+  requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.ready = "true"; }));
 }
 start();

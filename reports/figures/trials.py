@@ -1,0 +1,166 @@
+"""A search's trials: validation accuracy over every searched key, and a heat map of a grid of two."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
+
+from reports.figures.panels import label_rows, legend, make_logarithmic, panels
+from reports.figures.picture import Picture
+from reports.figures.sensitivity import draw_grid
+from reports.figures.style import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FEWEST = 2
+"""Trials below which there is nothing to compare."""
+LONG = 24
+"""Characters of all choices together, beyond which they are written aslant."""
+UNIT = "Validation accuracy (%)"
+TRIAL: dict[str, Any] = {"color": COLOURS[0], "s": 22, "alpha": 0.75, "linewidths": 0, "label": "a trial"}
+DEFAULT: dict[str, Any] = {"color": COLOURS[1], "s": 34, "marker": "D", "zorder": 3, "label": "the default"}
+
+
+@dataclass(frozen=True)
+class SearchedKey:
+    """A hyperparameter, what it was drawn from, and the suite's own value."""
+
+    name: str
+    kind: Literal["uniform", "log_uniform", "int", "choice"]
+    default: Any
+    choices: tuple[Any, ...] = ()
+    """Of the kind `choice`."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A configuration that ran all rounds."""
+
+    values: Mapping[str, Any]
+    """Of all searched keys."""
+    accuracy: float
+    """In percent, on validation."""
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What a search of one method has to show."""
+
+    method: str
+    keys: Sequence[SearchedKey]
+    tried: Sequence[Tried]
+    left_out: int
+    """Trials that did not run all rounds."""
+
+
+def pictures(trials: Trials) -> Iterator[Picture]:
+    if trials.keys and len(trials.tried) >= FEWEST:
+        yield Picture("sensitivity", lambda: _draw(trials))
+
+
+def _draw(trials: Trials) -> "Figure":
+    grid = _grid(trials)
+    number = len(trials.keys) + (1 if grid else 0)
+    figure, shown = panels([""] * number, size=(2.8, 2.8), share_y=False)
+    alone = shown[: len(trials.keys)]
+    for panel, key in zip(alone, trials.keys, strict=True):
+        if panel is not alone[0]:
+            panel.sharey(alone[0])
+        _draw_key(panel, key, trials.tried)
+    label_rows(alone, UNIT)
+    legend(figure, alone, title=trials.method)
+    if grid:
+        _draw_heat(shown[-1], grid, trials.keys)
+    if trials.left_out:
+        everything = len(trials.tried) + trials.left_out
+        figure.supxlabel(
+            f"{trials.left_out} of {everything} trials did not run all rounds and are left out", fontsize=7
+        )
+    return figure
+
+
+def _draw_key(panel: "Axes", key: SearchedKey, tried: Sequence[Tried]) -> None:
+    place = _options(key).index if key.kind == "choice" else float
+    shown = [trial for trial in tried if _fits(key, trial.values[key.name])]
+    for is_default, look in ((False, TRIAL), (True, DEFAULT)):
+        own = [trial for trial in shown if trial.is_default == is_default]
+        panel.scatter(
+            [place(trial.values[key.name]) for trial in own], [trial.accuracy for trial in own], **look
+        )
+    panel.set_xlabel(key.name)
+    if _fits(key, key.default):
+        panel.axvline(place(key.default), color=COLOURS[1], linewidth=0.8, linestyle=":")
+    else:
+        panel.set_xlabel(f"{key.name}\n(the default, {_text(key.default)}, is not on this axis)")
+    _make_axis(panel, key)
+
+
+def _make_axis(panel: "Axes", key: SearchedKey) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    if key.kind == "choice":
+        _name_choices(panel, _options(key))
+    elif key.kind == "log_uniform":
+        make_logarithmic(panel)
+    elif key.kind == "int":
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+
+
+def _draw_heat(panel: "Axes", grid: Mapping[tuple[float, float], float], keys: Sequence[SearchedKey]) -> None:
+    from matplotlib.patches import Rectangle
+
+    rows, columns = keys
+    draw_grid(panel, grid, UNIT)
+    panel.set_ylabel(rows.name)
+    panel.set_xlabel(columns.name)
+    if all(key.default in key.choices for key in keys):
+        y, x = (sorted(key.choices).index(key.default) for key in keys)
+        frame = Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2)
+        panel.add_patch(frame)
+
+
+def _grid(trials: Trials) -> dict[tuple[float, float], float] | None:
+    """Values of two keys → accuracy, where numbers were to be chosen and all combinations were tried."""
+    if len(trials.keys) != 2 or not all(_has_numbers_to_choose(key) for key in trials.keys):
+        return None
+    combinations = list(product(*(key.choices for key in trials.keys)))
+    grid: dict[tuple[float, float], float] = {}
+    for trial in trials.tried:
+        first, second = (trial.values[key.name] for key in trials.keys)
+        if (first, second) in combinations:
+            grid[first, second] = trial.accuracy
+    return grid if all(at in grid for at in combinations) else None
+
+
+def _has_numbers_to_choose(key: SearchedKey) -> bool:
+    return key.kind == "choice" and all(map(_is_number, key.choices))
+
+
+def _options(key: SearchedKey) -> list[Any]:
+    """The choices, and the default if it is none of them; numbers in rising order."""
+    options = [*key.choices, *([] if key.default in key.choices else [key.default])]
+    return sorted(options) if all(map(_is_number, options)) else options
+
+
+def _name_choices(panel: "Axes", options: Sequence[Any]) -> None:
+    names = [_text(option) for option in options]
+    panel.set_xticks(range(len(names)), names)
+    if len("".join(names)) > LONG:
+        panel.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
+    panel.set_xlim(-0.5, len(names) - 0.5)
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if _is_number(value) else "none" if value is None else str(value)
+
+
+def _fits(key: SearchedKey, value: Any) -> bool:
+    """Whether the axis has a place for the value; a range's need not have one for the suite's own."""
+    return key.kind == "choice" or (_is_number(value) and (key.kind != "log_uniform" or value > 0))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
