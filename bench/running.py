@@ -27,7 +27,7 @@ from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, items_of, make_view
 from bench.tracking import Tracker, TrackingError
 from reports.beside import find_beside
-from reports.figures import write_figures, write_ranking
+from reports.figures import check_figures, write_figures, write_ranking
 from reports.page import write_page
 from reports.ranking import rank_runs
 from reports.records import Run, load_run
@@ -243,6 +243,7 @@ def write_reports(directory: Path, formats: Sequence[str] = FORMATS, out: Path |
 def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Path]:
     """Tables, figures and the page of a run, or of several that have been merged into one."""
     beside = find_beside(Path(run.source))
+    check_figures(run, beside)
     files = write_tables(tables_of(run), run.suite.name, formats, target / "tables")
     files += write_figures(run, target / "figures", beside)
     files += write_ranking(rank_runs([run]), target / "figures")

@@ -21,7 +21,7 @@ from tune_builder import Package, assert_the_same_as_alone, journal, search_of, 
 from bench.search.journal import Journal
 from bench.search.plan import Search
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.long]
+pytestmark = pytest.mark.xdist_group("ray")
 
 ROUNDS = 16
 TRIALS = 6

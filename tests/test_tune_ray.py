@@ -18,7 +18,7 @@ from tune_builder import Package, journal, tiny_suite
 
 from bench.tuned import load_tuned
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.long]
+pytestmark = pytest.mark.xdist_group("ray")
 
 SESSION = """
 import json, sys
