@@ -10,15 +10,13 @@ classifier (`prediction`). λ = 1 is the paper's for all its datasets. All clien
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batches, FedAlgorithm, Message, Round, State, Task
-from methods.parts.prototypes import PrototypeLearning
-
-Prediction = Literal["prototypes", "classifier"]
+from methods.base import Batches, Message, Round, State, Task
+from methods.parts.prototypes import Prediction, PrototypeLearning
 
 
 class FedProto(PrototypeLearning):
@@ -28,7 +26,6 @@ class FedProto(PrototypeLearning):
     lam: float = Field(default=1.0, ge=0)
     """λ, the weight of the pull."""
     prediction: Prediction = "prototypes"
-    """Which of the two the table shows; the other one is recorded too."""
 
     def server(self, task: Task) -> State:
         return {}
@@ -48,14 +45,7 @@ class FedProto(PrototypeLearning):
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         assert client is not None, "there is no global model"
-        z = task.encode(client["model"], x)
-        if self.prediction == "classifier" or "prototypes" not in server:
-            return task.logits_from(client["model"], z)
-        return self.closeness(z, server["prototypes"], server["known"])
-
-    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
-        other: Prediction = "classifier" if self.prediction == "prototypes" else "prototypes"
-        return {other: self.model_copy(update={"prediction": other})}
+        return self.predict_with(task, server, client["model"], x)
 
     def observe(self, task: Task, server: State) -> Mapping[str, float]:
         return {"classes_with_prototype": float(server["known"].sum())} if server else {}

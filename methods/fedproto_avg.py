@@ -5,6 +5,7 @@ form that later papers compare with: prototypes and weights both travel. Client:
 CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a global prototype (D = width of z);
 afterwards its prototypes are its class means of z under its final model. Server: the mean over the clients
 that hold the class, or the mean weighted by count. In the first round there is no prototype, so no term.
+The averaged classifier predicts, as in those papers; the nearest prototype is recorded beside it.
 λ = 2 follows the FedLSA and GGEUR comparisons; λ = 0 is FedAvg with prototypes that nobody uses.
 """
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from methods.base import Batches, Message, Reply, Round, State, Task
 from methods.fedavg import FedAvg
-from methods.parts.prototypes import PrototypeLearning
+from methods.parts.prototypes import Prediction, PrototypeLearning
 
 
 class FedProtoAvg(PrototypeLearning, FedAvg):
@@ -24,6 +25,7 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
 
     lam: float = Field(default=2.0, ge=0)
     """λ, the weight of the pull."""
+    prediction: Prediction = "classifier"
 
     def round(self, task: Task) -> Round:
         base = super().round(task)
@@ -40,6 +42,9 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
             return base.aggregate(server, replies) | self.global_prototypes(server, replies)
 
         return Round(down, local, aggregate)
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        return self.predict_with(task, server, server["model"], x)
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         if not ("known" in server and server["known"].all()):

@@ -285,11 +285,12 @@ def test_hyperparameters_out_of_bounds_are_refused(kind: Kind, wrong: dict[str, 
         kind(**wrong)
 
 
-def test_both_predictions_are_recorded_in_one_run() -> None:
+@both
+def test_both_predictions_are_recorded_in_one_run(kind: Kind) -> None:
     task, clients = mlp_task(), uneven_clients()
     averages = {}
     for prediction in ("prototypes", "classifier"):
-        run, _ = federation(FedProto(prediction=prediction), task, clients)
+        run, _ = federation(kind(prediction=prediction), task, clients)
         run.advance()
         averages[prediction] = run.evaluate(personal=False)
     shown = {name: record["test"]["all"] for name, record in averages.items()}

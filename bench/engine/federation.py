@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.hosts import Hosts, Problem, correct, fraction, own_accuracy
+from bench.engine.hosts import Hosts, Problem, correct, fraction, own_accuracy, scores_by_others
 from methods.base import FedAlgorithm, Message, State
 from methods.parts.tree import size_in_bytes
 
@@ -94,10 +94,8 @@ class Federation:
         personal = personal and bool(self.problem.test)
         own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
         scored = _scores(test, own, [s.validation for s in everyone if s.validation is not None])
-        others = {
-            f"avg_by_{name}": fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others
-        }
-        return scored | ({"metrics": others} if others else {})
+        others = {name: fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others}
+        return _with_others(scored, others)
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
         right = {
@@ -110,7 +108,8 @@ class Federation:
         ]
         personal = personal and bool(right)
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
-        return _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
+        scored = _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
+        return _with_others(scored, scores_by_others(self.problem, self._server, None))
 
     def save(self, folder: Path) -> None:
         save_state(self._server, folder / "server.pt")
@@ -138,6 +137,12 @@ class Federation:
 
 def _bytes(messages: Sequence[Message]) -> int:
     return sum(size_in_bytes(message) for message in messages)
+
+
+def _with_others(scored: dict[str, Any], others: dict[str, float]) -> dict[str, Any]:
+    """With the test averages by the method's other ways to predict, among the round's figures."""
+    figures = {f"avg_by_{name}": average for name, average in others.items()}
+    return scored | ({"metrics": figures} if figures else {})
 
 
 def _scores(test: dict[str, float], own: float | None, validation: Sequence[float]) -> dict[str, Any]:

@@ -210,11 +210,11 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if right else None,
         validation=validation,
-        by_others=_by_others(problem, server, state),
+        by_others=scores_by_others(problem, server, state),
     )
 
 
-def _by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
+def scores_by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
     if not problem.test:
         return {}
     return {

@@ -1,7 +1,7 @@
 """Class prototypes: clients send their features' means and pull the features to everybody's means."""
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
 from methods.parts.losses import class_sums, cross_entropy, on_sphere, safe_divide
+
+Prediction = Literal["prototypes", "classifier"]
 
 
 class PrototypeLearning(FedAlgorithm, ABC):
@@ -30,6 +32,8 @@ class PrototypeLearning(FedAlgorithm, ABC):
     """T, for the cosine distance."""
     normalize_prototypes: bool = False
     """Scale the clients' and the global prototypes to length 1 and compare them with nor(z) instead of z."""
+    prediction: Prediction
+    """The nearest prototype's class, or the classifier's: what the table shows; the other is recorded too."""
 
     def check(self, task: Task) -> None:
         if not task.has_trainable_features:
@@ -64,6 +68,16 @@ class PrototypeLearning(FedAlgorithm, ABC):
         else:
             near = on_sphere(z) @ on_sphere(prototypes).T
         return near.masked_fill(known == 0, float("-inf"))
+
+    def predict_with(self, task: Task, server: State, model: Tree, x: Tensor) -> Tensor:
+        z = task.encode(model, x)
+        if self.prediction == "classifier" or "prototypes" not in server:
+            return task.logits_from(model, z)
+        return self.closeness(z, server["prototypes"], server["known"])
+
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        other: Prediction = "classifier" if self.prediction == "prototypes" else "prototypes"
+        return {other: self.model_copy(update={"prediction": other})}
 
     def local_prototypes(self, task: Task, params: Tree, batches: Batches) -> Message:
         """Per class the mean of z over the client's samples, and their number."""
