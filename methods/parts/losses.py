@@ -5,14 +5,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from methods.parts.batches import Batch
+from methods.parts.stack_level import in_stack, one_of, outside, stack_of
 
 
 def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
     """Mean cross-entropy over the live samples."""
     if not batch.stacked:
         return F.cross_entropy(logits, batch.y)
-    # Written out, as `vmap` would take PyTorch's own function apart in Python at every step; classes first,
-    # since a softmax over few classes is many times quicker along a dimension that is not the innermost.
+    # Classes first, since a softmax over few classes is many times quicker along a dimension that is not the
+    # innermost; on the whole stack, as `vmap` would take PyTorch's own function apart at every step.
+    if in_stack(logits) and in_stack(batch.y):
+        with outside():
+            losses = F.cross_entropy(stack_of(logits).mT, stack_of(batch.y), reduction="none")
+        return batch.mean(one_of(losses))
     return batch.mean(-F.log_softmax(logits.mT, dim=0).gather(0, batch.y[None])[0])
 
 
