@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from cli_runner import wait_until
 from contract_builder import (
     BATCH,
     NEED_CLIP,
@@ -359,9 +361,18 @@ def test_closing_hosts_on_ray_ends_their_actors(kept_actors: KeptActors) -> None
 
     _, ray_hosts = real_cell("fedavg", "mlp", 1.0)
     ray_hosts().close()
-    for actor in kept_actors.forget():
-        with pytest.raises(RayActorError):
+
+    def has_ended(actor: Any) -> bool:
+        try:
             ray.get(actor.ready.remote(), timeout=60)
+        except RayActorError:
+            return True
+        return False
+
+    for actor in kept_actors.forget():
+        assert wait_until(partial(has_ended, actor), 60), (
+            "Ray takes a moment to end an actor, but not a minute"
+        )
 
 
 # Save, load, continue
