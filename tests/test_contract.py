@@ -370,9 +370,7 @@ def test_closing_hosts_on_ray_ends_their_actors(kept_actors: KeptActors) -> None
         return False
 
     for actor in kept_actors.forget():
-        assert wait_until(partial(has_ended, actor), 60), (
-            "Ray takes a moment for it, but no minute"
-        )
+        assert wait_until(partial(has_ended, actor), 60), "Ray takes a moment for it, but no minute"
 
 
 # Save, load, continue
