@@ -15,16 +15,16 @@ from rich.table import Table
 
 from bench.cells import SCRATCH, Conditions
 from bench.commands.checks import above_zero, at_least, gpu_share
+from bench.commands.tune_view import ViewWatcher, settings_text, view_of
 from bench.config import load_suite, parse_assignment
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
 from bench.methods_registry import METHODS
-from bench.progress import Item, View, Words, make_view
 from bench.provenance import commit
 from bench.running import Background, alone, check_writable
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.endings import settle
-from bench.search.journal import Journal, Trial
+from bench.search.journal import Journal
 from bench.search.outcome import outcome_of
 from bench.search.plan import REDUCTION, Search, check_search, make_search, with_settings
 from bench.search.report import write_report
@@ -271,8 +271,8 @@ def _run(
 
             start_ray(options.address)
             resources, at_once = _resources(options, console)
-            with _view(console, search, journal, limits) as view:
-                watcher = _Watcher(search, view, tracker, background)
+            with view_of(search, journal, limits, console) as view:
+                watcher = ViewWatcher(search, view, tracker, background)
                 lost = run_search(search, journal, limits, conditions, resources, at_once, watcher)
     return _incompleteness(search, journal, limits, lost)
 
@@ -297,56 +297,6 @@ def _resources(options: TuneOptions, console: BenchConsole) -> tuple[Resources, 
     gpus = f", {resources.gpus:g} GPU" if resources.gpus else ""
     console.say(f"resources: {resources.cpus:g} CPU{gpus} a trial; {at_once} at once ({why})")
     return resources, at_once
-
-
-def _view(console: BenchConsole, search: Search, journal: Journal, limits: Limits) -> View:
-    ended = sum(trial.outcome is not None for trial in journal.trials)
-    there = search.count()
-    total = limits.trials if there is None else min(limits.trials, there)
-    names = range(max(total, len(journal.trials)))
-    items = [
-        _item(search, number)
-        for number in names
-        if number >= len(journal.trials) or journal[number].outcome is None
-    ]
-    return make_view(console, f"tuning {search.method}", items, ended, Words("trials", "validation"))
-
-
-def _item(search: Search, number: int) -> Item:
-    return Item(str(number), f"{search.method} trial {number}", search.rounds)
-
-
-class _Watcher:
-    """Shows what happens and has ended trials logged."""
-
-    def __init__(self, search: Search, view: View, tracker: SearchTracker, background: Background) -> None:
-        self._search, self._view = search, view
-        self._tracker, self._background = tracker, background
-
-    def advanced(self, number: int, rounds: int, validation: float | None) -> None:
-        self._view.advanced(self._known(number), rounds, validation)
-
-    def ended(self, trial: Trial) -> None:
-        key = self._known(trial.number)
-        if trial.outcome == "failed":
-            self._view.failed(key, f"{trial.reason} ({_settings(trial.values)})")
-        else:
-            early = (
-                f"stopped after {self._search.history(trial)[-1][0]} rounds "
-                if trial.outcome == "stopped"
-                else ""
-            )
-            self._view.advanced(key, self._search.rounds, trial.validation)
-            self._view.finished(key, f"{early}({_settings(trial.values)})")
-        self._background.submit(self._tracker.log_trial, self._search, trial)
-
-    def lost(self, number: int, reason: str) -> None:
-        self._view.failed(self._known(number), reason)
-
-    def _known(self, number: int) -> str:
-        """Early stops may have paid for more trials than the view was made for."""
-        self._view.expect(_item(self._search, number))
-        return str(number)
 
 
 def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int) -> str | None:
@@ -395,7 +345,7 @@ def tuned_table(outcomes: Sequence[Tuned]) -> Table:
             tuned.method,
             f"{100 * tuned.default.validation:.2f}",
             f"{100 * tuned.best.validation:.2f}",
-            _settings(tuned.best.set),
+            settings_text(tuned.best.set),
             f"{spent.finished} + {spent.stopped} stopped + {spent.failed} failed"
             + ("" if spent.complete else " (not complete)"),
             str(spent.rounds_spent),
@@ -403,7 +353,3 @@ def tuned_table(outcomes: Sequence[Tuned]) -> Table:
             tuned.how.space,
         )
     return grid
-
-
-def _settings(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in values.items()) or "the default"
