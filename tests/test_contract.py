@@ -45,6 +45,7 @@ from contract_builder import (
 from torch import Tensor
 
 from bench.cells import Conditions
+from bench.engine import stacked
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
@@ -275,6 +276,28 @@ def test_padding_changes_nothing(name: str, optimiser: Optimiser) -> None:
     alone = result_beside([])
     for others in ([1], [2, 3]):
         assert_close(alone, result_beside(others), tolerance=1e-6)
+
+
+@every_method
+def test_a_stack_too_large_for_the_cache_is_trained_in_parts(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = tiny_problem(make_method(name), optimiser=MOMENTUM)
+    ends = []
+    for floats in (2**30, 1):
+        monkeypatch.setattr(stacked, "CACHED_FLOATS", floats)
+        host = StackedHost(problem)
+        ends.append(standing(run(problem, host, rounds=2, participation=0.7), host))
+    assert_close(*ends, tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sizes"), [(10, 4, [3, 4, 3]), (4, 4, [4]), (5, 4, [2, 3]), (2, 1, [1, 1])]
+)
+def test_the_parts_of_a_stack_are_about_equal(count: int, most: int, sizes: list[int]) -> None:
+    parts = list(stacked.evenly_cut(list(range(count)), most))
+    assert [len(part) for part in parts] == sizes
+    assert [item for part in parts for item in part] == list(range(count))
 
 
 class Ending(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,11 @@ from methods.base import Message, Reply
 from methods.parts.batches import PaddedBatches, Samples, stack_orders, steps_of
 from methods.parts.training import STACKED
 from methods.parts.tree import Tree, leaves_of
+
+CACHED_FLOATS = 5 * 2**18
+"""As many samples of a step as a processor's cache holds from one use to the next, with room for others."""
+
+Item = TypeVar("Item")
 
 
 class StackedHost(Host):
@@ -32,8 +38,16 @@ class StackedHost(Host):
         replies = []
         for pool in self._pools(number, list(contents)):
             group = [(client, contents[client]) for client in contents if client in pool.clients]
-            replies += self._train_together(number, group, pool)
+            for part in evenly_cut(group, self._at_once(pool)):
+                replies += self._train_together(number, part, pool)
         return replies
+
+    def _at_once(self, pool: Pool) -> int:
+        """How many clients may be stacked; a GPU is best used by all of them."""
+        if pool.x.device.type != "cpu":
+            return len(pool.clients)
+        floats = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
+        return max(1, CACHED_FLOATS // floats)
 
     def _pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         """The clients' samples, together where there is room for them, else in groups made anew each time."""
@@ -114,6 +128,13 @@ class StackedHost(Host):
             "key": torch.tensor([self.problem.key(client, number) for client in clients]),
         }
         return {key: None if part is None else part.to(pool.y.device) for key, part in parts.items()}
+
+
+def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
+    """As few parts as there can be with at most `most` items each, as equal as they can be."""
+    parts = -(-len(items) // most)
+    bounds = [round(part * len(items) / parts) for part in range(parts + 1)]
+    return (items[start:end] for start, end in pairwise(bounds))
 
 
 class Place(NamedTuple):

@@ -35,7 +35,8 @@ def in_stack(tensor: Tensor) -> bool:
 
 def stack_of(tensor: Tensor) -> Tensor:
     """All clients' tensors, first dimension the client; to be used `outside`."""
-    return get_unwrapped(tensor).movedim(maybe_get_bdim(tensor), 0)
+    stack, dim = get_unwrapped(tensor), maybe_get_bdim(tensor)
+    return stack if dim == 0 else stack.movedim(dim, 0)
 
 
 def one_of(stack: Tensor) -> Tensor:
