@@ -267,7 +267,19 @@ def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> lis
         chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
+        lines += _tuned_on_other_data(plan, first.fingerprints.data_checksum)
     return lines
+
+
+def _tuned_on_other_data(plan: Plan, checksum: str) -> list[str]:
+    methods = plan.tuning["methods"] if plan.tuning else {}
+    elsewhere = [name for name, found in methods.items() if found["data_checksum"] != checksum]
+    if not elsewhere:
+        return []
+    return [
+        f"note: the hyperparameters of {', '.join(elsewhere)} were chosen on other data than that at hand "
+        f"(checksum {checksum[:12]}); the tables will say so"
+    ]
 
 
 def failures(plan: Plan) -> dict[str, str]:

@@ -172,6 +172,7 @@ def _for_the_record(found: Mapping[str, Tuned]) -> dict[str, Any]:
             "validation": tuned.best.validation,
             "default_validation": tuned.default.validation,
             "rounds_spent": tuned.budget.rounds_spent,
+            "data_checksum": tuned.data_checksum,
             **_trials_of_its_own(tuned.budget),
         }
         for method, tuned in found.items()

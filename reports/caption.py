@@ -159,7 +159,14 @@ def _name(cell: CellRecord) -> str:
 def _hyperparameters(cell: CellRecord) -> str:
     changes = ", ".join(f"{key} = {value}" for key, value in cell.settings.items())
     found = tuning_budget(cell.tuning) if cell.tuning else "suite defaults"
+    if _chosen_on_other_data(cell):
+        found += " of other data"
     return f"{found} except {changes}" if changes else found
+
+
+def _chosen_on_other_data(cell: CellRecord) -> bool:
+    tuned, tested = (found.get("data_checksum") for found in (cell.chosen, cell.provenance))
+    return tuned is not None and tested is not None and tuned != tested
 
 
 def tuning_budget(tuning: Mapping[str, Any]) -> str:

@@ -49,6 +49,13 @@ class CellRecord:
         return (self.result or {}).get("provenance") or {}
 
     @property
+    def chosen(self) -> Mapping[str, Any]:
+        """What the run's record of tuning says about the cell's method; empty if it was not tuned."""
+        methods = (self.tuning or {}).get("methods")
+        entry = methods.get(self.method) if isinstance(methods, Mapping) else None
+        return entry if isinstance(entry, Mapping) else {}
+
+    @property
     def as_published(self) -> bool:
         """Whether the cell follows a paper's code to the letter, best round on test included."""
         return bool(self.config and self.config["method"]["hyperparameters"].get("as_published"))

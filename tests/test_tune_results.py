@@ -250,6 +250,16 @@ def test_what_does_not_fit_is_refused(tuning: Tuning, tmp_path: Path, change: An
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_choice_on_other_data_is_said(tuning: Tuning, tmp_path: Path) -> None:
+    def said(folder: Path) -> str:
+        run = ["run", "--suite", tuning.suite, "--tuned", "--tuned-dir", folder, "--dry-run"]
+        return call_bench(*run, "--out", tmp_path / "runs").out
+
+    assert "other data" not in said(tuning.folder / "tuned")
+    elsewhere = altered(tuning, tmp_path / "tuned", lambda raw: raw.update(data_checksum="0"))
+    assert "note: the hyperparameters of local were chosen on other data" in said(elsewhere)
+
+
 def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) -> None:
     run = [
         "run",

@@ -1,7 +1,6 @@
 """The commands that compute cells again."""
 
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -32,10 +31,7 @@ def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
 
 def _tuned(cell: CellRecord) -> dict[str, Any]:
     """What a search chose for the cell's method: dotted key → value."""
-    methods = (cell.tuning or {}).get("methods")
-    entry = methods.get(cell.method) if isinstance(methods, Mapping) else None
-    chosen = entry.get("set") if isinstance(entry, Mapping) else None
-    return {f"{cell.method}.{key}": value for key, value in (chosen or {}).items()}
+    return {f"{cell.method}.{key}": value for key, value in (cell.chosen.get("set") or {}).items()}
 
 
 def _as_yaml(value: Any) -> str:
