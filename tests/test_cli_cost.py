@@ -13,6 +13,7 @@ from bench.methods_registry import METHODS
 HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
 QUICK = {
     "help": ["--help"],
+    "version": ["--version"],
     "help of run": ["run", "--help"],
     "list methods": ["list", "methods"],
     "list suites": ["list", "suites"],

@@ -3,6 +3,9 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,15 @@ def runs(tmp_path: Path) -> Path:
         entry["dir"] = f"cells/{entry['method']}-s{entry['seed']}-{digits}"
     (run / "plan.json").write_text(json.dumps(plan))
     return root
+
+
+def test_the_version_is_told_and_python_can_run_the_package() -> None:
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+    assert printed("--version") == f"bench {declared}\n"
+    as_module = subprocess.run(
+        [sys.executable, "-m", "bench", "--version"], capture_output=True, text=True, check=True
+    )
+    assert as_module.stdout == f"bench {declared}\n"
 
 
 @pytest.mark.parametrize(
