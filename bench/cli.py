@@ -67,7 +67,10 @@ def run(
         str | None, typer.Option(help="What turns images into features: see `bench list encoders`.")
     ] = None,
     assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="Another value: fedlsa.lam=0.7, training.epochs=1.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Another value, such as fedlsa.lam=0.7; may be repeated."
+        ),
     ] = None,
     executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
     hosts: Annotated[int, typer.Option(help="Host actors per trial with --executor ray.")] = 2,
@@ -125,12 +128,16 @@ def tune(
     seed: Annotated[int, typer.Option(help="Seed of the search itself.")] = 0,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds; default: the suite's.")] = None,
     assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="Another value of the suite: training.epochs=1.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Another value, such as training.epochs=1; may be repeated."
+        ),
     ] = None,
     sweeps: Annotated[
         list[str] | None,
         typer.Option(
             "--sweep",
+            metavar="KEY=A,B,…",
             help="Values to choose from: fedlsa.lam=0.1,0.7, training.optimiser.lr=…; "
             "of the data, such as partition.beta=0.1,0.5: every configuration under each.",
         ),
