@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from contract_models import MODELS
+from torch import Tensor
 
-from bench.cells import Conditions
-from bench.config import Suite
-from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
-from bench.engine.hosts import Host, Hosts, Problem, Samples
-from bench.errors import UserError
-from bench.methods_registry import AROUND, METHODS
-from bench.models.architectures.cnn import CNN
-from bench.models.architectures.head import Head
-from bench.models.architectures.mlp import MLP
-from bench.models.base import ModelSpec, seeded_model
-from bench.models.vit import LoraOptions
-from bench.planning import plan_cells
+from bench.engine.hosts import Host, Hosts, LoopHost, Problem, Samples
+from bench.engine.stacked import StackedHost
+from bench.methods_registry import METHODS, WRAPPERS
+from bench.models.base import seeded_model
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
-from methods.parts.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
 from methods.parts.optimisers import SGD, Optimiser
 from methods.parts.streams import generator
-from methods.parts.task import SplitModel, initial_tree
+from methods.parts.task import initial_tree
 
 SIZES = (7, 12, 5)
 """Samples per client: with batches of 4 their last ones are uneven, and so are the numbers of steps."""
@@ -40,89 +31,14 @@ CLASSES = 3
 PLAIN = SGD(lr=0.1)
 QUICK = {"server_steps": 3, "samples_per_class": 6}
 """Hyperparameters that only make a method take longer, where it has them."""
-
-
-class Norm(ModelSpec):
-    """Has batch norm, thus buffers of floats and of an integer."""
-
-    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        encoder = nn.Sequential(nn.Linear(shape[0], 8), nn.BatchNorm1d(8), nn.ReLU())
-        return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
-
-
-class Adapter(ModelSpec):
-    """FedCLIP's, on texts that no CLIP model has made."""
-
-    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        width = shape[0]
-        classifier = CosineClassifier(torch.randn(classes, width), scale=2.0)
-        return SplitModel(
-            nn.Identity(), FeatureAdapter(width), classifier, feature_size=width, embedding_size=width
-        )
-
-
-class Prompts(ModelSpec):
-    """FedTPG's, with a tiny text tower that no CLIP model has."""
-
-    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        width = shape[0]
-        generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
-        classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
-        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
-
-
-class TextTower(nn.Module):
-    """Attention over the context words and one word a class, read at the latter."""
-
-    def __init__(self, classes: int, words: int, width: int) -> None:
-        super().__init__()
-        self.names = nn.Parameter(torch.randn(classes, 1, words))
-        self.attention = nn.MultiheadAttention(words, 2, batch_first=True)
-        self.project = nn.Linear(words, width)
-
-    def forward(self, context: Tensor) -> Tensor:
-        x = torch.cat([context.expand(len(self.names), *context.shape), self.names], dim=1)
-        return self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
-
-
-class Vit(LoraOptions):
-    """A frozen transformer of two blocks with LoRA branches of rank 2."""
-
-    rank: int = 2
-
-    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        from timm.models import VisionTransformer
-
-        vit = VisionTransformer(
-            img_size=shape[-1],
-            patch_size=4,
-            embed_dim=8,
-            depth=2,
-            num_heads=2,
-            mlp_ratio=2,
-            num_classes=0,
-            global_pool="avg",
-            class_token=False,
-        )
-        return self.adapted(vit, classes)
-
-
-class TinyModel(NamedTuple):
-    spec: ModelSpec
-    shape: tuple[int, ...]
-
-
-MODELS = {
-    "mlp": TinyModel(MLP(hidden=8), (6,)),
-    "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
-    "head": TinyModel(Head(), (6,)),
-    "norm": TinyModel(Norm(), (6,)),
-    "adapter": TinyModel(Adapter(), (6,)),
-    "prompts": TinyModel(Prompts(), (6,)),
-    "vit": TinyModel(Vit(), (3, 8, 8)),
-}
-NEED_CLIP = ("fedclip", "fedtpg")
-"""Cells of these cannot be assembled without the weights of a CLIP model."""
+INNER = ("fedavg", "scaffold")
+"""With and without private state: around these every wrapper is tested."""
+every_method = pytest.mark.parametrize(
+    "name", [*METHODS.names(), *(f"{wrapper}+{inner}" for wrapper in WRAPPERS.names() for inner in INNER)]
+)
+"""Tests a new method without a line being written, but for its rows in TRAFFIC (test_contract_traffic.py)
+and NEUTRAL (test_contract_fairness.py)."""
+in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 
 
 def make_method(name: str, **hyperparameters: Any) -> FedAlgorithm:
@@ -182,7 +98,7 @@ def accepted_model(method: FedAlgorithm) -> str:
             return model
     pytest.fail(
         f"{method.label} refuses every tiny model ({'; '.join(refusals)}): "
-        "add one that it accepts to MODELS in tests/contract_builder.py"
+        "add one that it accepts to MODELS in tests/contract_models.py"
     )
 
 
@@ -354,89 +270,17 @@ def predictions(federation: Federation, host: Host) -> Tensor:
     return torch.cat(scores)
 
 
-CELL_MODELS: dict[str, dict[str, Any]] = {
-    "mlp": {"name": "mlp", "hidden": 8},
-    "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
-    "vit": {"name": "vit_mini"},
-}
+def serves_a_model(method: FedAlgorithm) -> FedAlgorithm:
+    """The method, or a skip if its server keeps no model."""
+    if "model" not in served(method.server(tiny_problem(method).task)):
+        pytest.skip("the server has no model")
+    return method
 
 
-def needs_vectors(name: str, model: str) -> bool:
-    """Whether the method is tested with this model on vectors instead of images."""
-    return AROUND in name and model == "mlp"
+def served(server: State) -> State:
+    """The server's state, or with a wrapper that of the method inside."""
+    return server.get("inner", server)
 
 
-def accepted_cell_model(name: str) -> str:
-    """The first model of a real cell on which the method runs."""
-    refusals = []
-    for model in CELL_MODELS:
-        try:
-            assemble(cell_config(name, model))
-        except UserError as refusal:
-            refusals.append(str(refusal))
-        else:
-            return model
-    pytest.fail(f"add a model to CELL_MODELS in tests/contract_builder.py: {'; '.join(refusals)}")
-
-
-def cell_config(
-    name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
-) -> dict[str, Any]:
-    """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
-    if embedded is None:
-        embedded = needs_vectors(name, model)
-    suite = Suite.model_validate(
-        {
-            "suite": "contract",
-            "version": 1,
-            "title": "Contract",
-            "dataset": {"name": "digits_mini"},
-            "partition": {
-                "name": "by_domain",
-                "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
-                "fraction": 0.01,
-            },
-            **({"encoder": "pixels"} if embedded else {}),
-            "model": CELL_MODELS[model],
-            "training": {
-                "rounds": 3,
-                "epochs": 2,
-                "batch_size": 8,
-                "participation": participation,
-                "optimiser": PLAIN.model_dump(mode="json"),
-                "validation": 0.2,
-            },
-            "methods": [{"name": name, "set": quick(name)}],
-            "seeds": seed + 1,
-        }
-    )
-    return plan_cells(suite)[seed].config
-
-
-class KeptActors:
-    """Stands in for the starting of host actors: a cell gets those of the cell before it, made anew.
-
-    To start a process takes seconds, and there are many cells.
-    """
-
-    def __init__(self, place: Callable[[int, Conditions], Any]) -> None:
-        self._place = place
-        self._kept: dict[int, Any] = {}
-
-    def place(self, bundle: int, conditions: Conditions) -> Any:
-        import ray
-
-        def start(*arguments: Any) -> Any:
-            if bundle in self._kept:
-                anew = self._kept[bundle].__ray_call__
-                ray.get(anew.remote(lambda host, *given: host.__init__(*given), *arguments))
-            else:
-                self._kept[bundle] = self._place(bundle, conditions).remote(*arguments)
-            return self._kept[bundle]
-
-        return SimpleNamespace(remote=start)
-
-    def forget(self) -> list[Any]:
-        """The next cell gets new ones."""
-        kept, self._kept = list(self._kept.values()), {}
-        return kept
+def makes_samples(method: FedAlgorithm) -> bool:
+    return type(method).training_samples is not FedAlgorithm.training_samples

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from contract_builder import MODELS, PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
+from contract_builder import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
+from contract_models import MODELS
 from tiny import (
     CLASSES,
     HIDDEN,

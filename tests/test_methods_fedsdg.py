@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from contract_builder import (
-    MODELS,
     PLAIN,
     WatchedProblem,
     assert_close,
@@ -20,6 +19,7 @@ from contract_builder import (
     tiny_problem,
     tiny_task,
 )
+from contract_models import MODELS
 from torch import Tensor, nn
 from torch.func import functional_call
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from contract_builder import cell_config
+from contract_cells import cell_config
 from safetensors.torch import save_file
 from torch import nn
 from torch.func import functional_call
