@@ -1,8 +1,9 @@
-"""What tests share: a cache for the session, and Ray where a test asks for it."""
+"""What tests share: a cache for the session; Ray, a browser and a page where a test asks."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,3 +28,27 @@ def ray_session(bench_cache: Path) -> Iterator[None]:
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, for one file at a time: while it runs, no other test in its process can use asyncio."""
+    from browser import chromium
+
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def page_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five methods, only to be read; with the xdist group "browser" they are written once."""
+    from page_builder import write_five_methods
+
+    return write_five_methods(tmp_path_factory.mktemp("page") / "run")
+
+
+@pytest.fixture(scope="session")
+def page_file(page_run: Path) -> Path:
+    from page_builder import page_of
+
+    return page_of(page_run)
