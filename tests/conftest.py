@@ -1,11 +1,16 @@
-"""What tests share: a cache for the session; Ray, a browser and a page where a test asks."""
+"""What tests share: a cache for the session; Ray, a browser, a page and an MLflow store where a test asks."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tracking_builder import Store
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported; Ray's workers inherit it
 
@@ -52,3 +57,11 @@ def page_file(page_run: Path) -> Path:
     from page_builder import page_of
 
     return page_of(page_run)
+
+
+@pytest.fixture(scope="session")
+def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Tests that use it belong to the xdist group "mlflow", so that one process makes it."""
+    from tracking_builder import Store
+
+    return Store(tmp_path_factory.mktemp("out"))
