@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reports_builder import Planned, write_run
+from reports_builder import CHECKSUM, Planned, write_run
 from scipy import stats
 from tables_builder import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
 
@@ -254,6 +254,13 @@ def test_tuning_validation_and_a_dirty_commit_are_said(tmp_path: Path) -> None:
     assert said in table.caption
     assert "validation: 20 % of train" in table.caption
     assert "commit: 0123456789ab-dirty." in table.caption
+
+
+@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", " of other data")])
+def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, said: str) -> None:
+    tuning = {"selected_on": "validation", "methods": {"fedavg": {"data_checksum": checksum}}}
+    table = make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning)
+    assert f"hyperparameters: tuned, selected on validation{said};" in table.caption
 
 
 @pytest.mark.parametrize(
