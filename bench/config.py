@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from bench.errors import UserError, nearest
 from bench.validation import validated
+from bench.yaml_files import read_mapping
 
 SUITES = Path(__file__).parent / "suites"
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+"""One or more; not `true`, which Python takes for 1."""
 
 
 class Training(Section):
-    rounds: int = Field(ge=1)
-    epochs: int = Field(default=1, ge=1)
+    rounds: Count
+    epochs: Count = 1
     """A client's passes over its samples in a round."""
-    steps: int | None = Field(default=None, ge=1, exclude_if=lambda steps: steps is None)
+    steps: Count | None = Field(default=None, exclude_if=lambda steps: steps is None)
     """Instead, so many steps in a round: the same work for clients and methods with more or fewer samples."""
-    batch_size: int = Field(ge=1)
+    batch_size: Count
     participation: float = Field(default=1.0, gt=0, le=1)
     optimiser: dict[str, Any]
     validation: float = Field(default=0.0, ge=0, lt=1)
@@ -33,7 +39,7 @@ class Training(Section):
 
 
 class Evaluation(Section):
-    every: int = Field(default=5, ge=1)
+    every: Count = 5
     """Rounds between two looks at the test sets; the last round is always measured."""
     personal: bool = False
     """Also measure every client on its own kind of data."""
@@ -88,7 +94,8 @@ class TableLayout(Section):
 
 class Suite(Section):
     suite: str
-    version: int = Field(ge=1)
+    """Also the name of its folder of results."""
+    version: Count
     title: str
     dataset: dict[str, Any]
     partition: dict[str, Any]
@@ -97,9 +104,16 @@ class Suite(Section):
     training: Training
     evaluation: Evaluation = Evaluation()
     methods: tuple[MethodEntry, ...] = Field(min_length=1)
-    seeds: int = Field(default=3, ge=1)
+    seeds: Count = 3
     variants: tuple[Variant, ...] = ()
     table: TableLayout = TableLayout()
+
+    @field_validator("suite")
+    @classmethod
+    def _can_name_a_folder(cls, name: str) -> str:
+        if not re.fullmatch(r"\w[\w.+-]*", name):
+            raise ValueError("it names a folder; use letters, digits, '_', '-', '+' and '.' only")
+        return name
 
     @field_validator("methods", mode="before")
     @classmethod
@@ -178,14 +192,7 @@ def load_suite(name: str) -> Suite:
         if file.parent == SUITES:
             raise UserError(f"unknown suite '{name}'; {nearest(name, suite_names())}")
         raise UserError(f"no suite file {file}; give the path of a YAML file or the name of a suite")
-    try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise UserError(f"{file} is not a text file; give the path of a YAML file") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(raw, dict):
-        raise UserError(f"{file} must hold a mapping of keys such as suite, version and methods")
+    raw = read_mapping(file, "keys such as suite, version and methods")
     return validated(Suite, raw, f"suite file {file.name}")
 
 

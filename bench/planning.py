@@ -102,7 +102,14 @@ def _name(mapping: dict[str, Any], where: str) -> str:
 
 def _refuse_equal_rows(cells: list[PlannedCell]) -> None:
     seen: dict[str, PlannedCell] = {}
+    rows: set[tuple[str, str, int]] = set()
     for cell in cells:
+        if (cell.label, cell.variant, cell.seed) in rows and cell.cell not in seen:
+            row = " ".join(filter(None, (cell.label, cell.variant)))
+            raise UserError(
+                f"the suite has two rows '{row}'; give each a 'label', and each variant a 'name', of its own"
+            )
+        rows.add((cell.label, cell.variant, cell.seed))
         if cell.cell in seen:
             raise UserError(
                 f"rows '{seen[cell.cell].label}' and '{cell.label}' of the suite are the same configuration; "

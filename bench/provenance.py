@@ -12,14 +12,17 @@ from typing import Any
 
 PACKAGES = ("fl-bench-harness", "torch", "torchvision", "ray", "numpy", "scikit-learn", "mlxtend")
 
+CODE = ("bench", "methods", "reports", "search_spaces")
+"""Folders of a checkout whose files, known to git or not, decide what a result is."""
+
 
 @cache
 def commit() -> str:
-    """The commit of the harness, with a + if its files were changed since; empty outside a checkout."""
+    """The commit of the harness, with a + if there is code beyond it; empty outside a checkout."""
     here = Path(__file__).parent.parent
     try:
         head = _git(here, "rev-parse", "--short=12", "HEAD")
-        changes = _git(here, "status", "--porcelain", "--untracked-files=no")
+        changes = _git(here, "status", "--porcelain", "--", *CODE)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return head + ("+" if changes else "")

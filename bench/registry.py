@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Generic, TypeVar
 
 from bench.errors import UserError, nearest
@@ -67,9 +68,17 @@ class Registry(Generic[T]):
     def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}
 
+    def _module(self, name: str) -> ModuleType:
+        try:
+            return importlib.import_module(f"{self.package}.{name}")
+        except SyntaxError as error:
+            raise UserError(
+                f"{self.kind} '{name}': {error.filename}, line {error.lineno}: {error.msg}; correct it there"
+            ) from error
+
     def _single_class(self, name: str) -> type[T]:
-        module = importlib.import_module(f"{self.package}.{name}")
         base = self._base()
+        module = self._module(name)
         found = [
             value
             for attribute, value in vars(module).items()
@@ -87,7 +96,10 @@ class Registry(Generic[T]):
 
 
 def _first_docstring_line(path: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    try:
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    except SyntaxError as error:
+        return f"cannot be read: line {error.lineno}: {error.msg}"
     return docstring.splitlines()[0] if docstring else ""
 
 

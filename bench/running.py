@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -112,18 +111,6 @@ def check_before_start(plan: Plan, conditions: Conditions) -> Assembled | None:
                 first = first or settings[setting]
             check_method(cell.config, settings[setting])
     return first
-
-
-def check_writable(directory: Path) -> None:
-    """Without leaving anything behind."""
-    existing = next(folder for folder in (directory, *directory.parents) if folder.exists())
-    try:
-        with tempfile.TemporaryFile(dir=existing):
-            pass
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {directory}: {error.strerror}; choose another folder with --out"
-        ) from None
 
 
 def run(

@@ -13,6 +13,7 @@ from bench.config import Suite
 from bench.errors import UserError
 from bench.files import write_atomically
 from bench.validation import validated
+from bench.yaml_files import read_mapping
 
 SCHEMA = 1
 FOLDER = Path("tuned")
@@ -90,12 +91,7 @@ def write_tuned(folder: Path, tuned: Tuned) -> Path:
 
 
 def load_tuned(file: Path) -> Tuned:
-    try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{file} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(raw, dict):
-        raise UserError(f"{file} must hold a mapping; run `bench tune` again to write it anew")
+    raw = read_mapping(file, "what `bench tune` has found; run it again to write the file anew")
     return validated(Tuned, raw, str(file))
 
 

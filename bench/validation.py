@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from bench.errors import UserError, nearest
 
@@ -35,9 +36,23 @@ def _sentence(error: ValidationError, model: Any) -> str:
         return f"unknown key '{key}'; {nearest(str(last), _keys_at(model, outer))}"
     if first["type"] == "missing":
         return f"key '{key}' is missing; give it a value"
+    if first["type"].startswith("union_tag"):
+        return _which_kind(first, key)
+    if first["type"] in ("tuple_type", "list_type"):
+        return f"{key} = {first['input']!r}: give a list"
     reason = first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     return f"{key} = {first['input']!r}: {reason}" if key else reason
+
+
+def _which_kind(problem: ErrorDetails, key: str) -> str:
+    """For a union of models, where the key that tells them apart is missing or has an unknown value."""
+    details = problem["ctx"]
+    discriminator = ".".join(filter(None, (key, details["discriminator"].strip("'"))))
+    if problem["type"] == "union_tag_not_found":
+        return f"key '{discriminator}' is missing; give it a value"
+    known = [tag.strip(" '") for tag in details["expected_tags"].split(",")]
+    return f"{discriminator} = {details['tag']!r}: {nearest(details['tag'], known)}"
 
 
 def _keys_at(kind: Any, path: Sequence[int | str]) -> list[str]:
@@ -51,7 +66,7 @@ def _keys_at(kind: Any, path: Sequence[int | str]) -> list[str]:
     members = [member for member in get_args(kind) if member is not type(None)]
     tagged = [m for m in members if rest and _has_tag(m, str(rest[0]))]
     if tagged:
-        return _keys_at(tagged[0], rest[1:])
+        return _keys_at(tagged[0], rest[1:] if isinstance(tagged[0], type) else rest)
     return [key for member in members for key in _keys_at(member, rest)]
 
 

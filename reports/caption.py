@@ -11,7 +11,7 @@ from reports.statistics import FEWEST_SEEDS, SIGNIFICANCE
 from reports.table import Footnote, Row
 
 AS_PUBLISHED = "†"
-DEPENDENT = "with several domains, dependent within a seed, p is a little too small"
+DEPENDENT = "the domains of a seed depend on each other: with few seeds, p may be far too small"
 
 
 def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Footnote]]:
@@ -124,6 +124,10 @@ def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
         footnotes.append(Footnote(f"Failed: {_names(failed)}: {error}"))
     if unfinished := [cell for cell in cells if cell.result is None and cell.error is None]:
         footnotes.append(Footnote(f"Not finished: {_names(unfinished)}."))
+    if diverged := [f"{_names([cell])} ({cell.dropped} of {cell.replies})" for cell in cells if cell.dropped]:
+        footnotes.append(
+            Footnote(f"Clients' replies left out, as they held NaN or infinity: {'; '.join(diverged)}.")
+        )
     for row in rows:
         for cell in row.cells:
             if lost := _not_finite(cell, row.domains):

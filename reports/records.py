@@ -56,6 +56,15 @@ class CellRecord:
         return entry if isinstance(entry, Mapping) else {}
 
     @property
+    def dropped(self) -> int:
+        """How many of the clients' replies held NaN or infinity and were left out."""
+        return int((self.result or {}).get("dropped") or 0)
+
+    @property
+    def replies(self) -> int:
+        return sum(int(line.get("clients") or 0) for line in self.rounds)
+
+    @property
     def as_published(self) -> bool:
         """Whether the cell follows a paper's code to the letter, best round on test included."""
         return bool(self.config and self.config["method"]["hyperparameters"].get("as_published"))

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bench.config import Training
 from bench.errors import UserError, nearest
 from bench.methods_registry import METHODS
 from bench.validation import validated, validated_union
+from bench.yaml_files import read_mapping
 
 FOLDER = Path(__file__).parent
 KINDS = ("uniform", "log_uniform", "int", "choice")
@@ -115,12 +115,7 @@ def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
         file = beside
     if not file.is_file():
         raise UserError(f"method '{method}' has no search space: write {file}")
-    try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UserError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(raw, dict):
-        raise UserError(f"{where} must hold a mapping with the keys method, hyperparameters and training")
+    raw = read_mapping(file, "the keys method, hyperparameters and training")
     space = validated(Space, raw, where)
     if space.method != method:
         raise UserError(f"{where} is for method '{space.method}': name the file after its method")

@@ -38,6 +38,7 @@ class Planned:
     partition_hash: str = "83e8afa1efaf271b"
     last5: float | None = None
     oracle: float | None = None
+    dropped: int = 0
     commit: str | None = COMMIT
     checksum: str = CHECKSUM
     validation: float = 0.0
@@ -170,7 +171,7 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
                 "oracle": {"round": cell.rounds, "avg": cell.oracle},
                 "bytes_up": 160,
                 "bytes_down": 160,
-                "dropped": 0,
+                "dropped": cell.dropped,
                 "provenance": {
                     "commit": cell.commit,
                     "data_checksum": cell.checksum,

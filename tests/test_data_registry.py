@@ -101,12 +101,16 @@ def test_one_class_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "one.py": '"""The one.\n\nMore."""\nclass _Helper(int): ...\nclass One(_Helper): ...\n',
         "two.py": "class Two(int): ...\nclass Three(int): ...\n",
         "none.py": "from kinds_of_int.one import One\n",
+        "torn.py": "import sys\nclass Torn(\n",
     }.items():
         (package / file).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry("kinds_of_int", "no.such.group", "integer", lambda: int)
-    assert registry.names() == ["none", "one", "two"]
-    assert registry.summaries() == {"none": "", "one": "The one.", "two": ""}
+    assert registry.names() == ["none", "one", "torn", "two"]
+    torn = "cannot be read: line 2: '(' was never closed"
+    assert registry.summaries() == {"none": "", "one": "The one.", "torn": torn, "two": ""}
+    with pytest.raises(UserError, match=r"torn\.py, line 2: '\(' was never closed; correct it there"):
+        registry.load("torn")
     assert registry.load("one").__name__ == "One"
     for name, number in (("two", 2), ("none", 0)):
         with pytest.raises(UserError, match=f"exactly one public subclass of int, but has {number}"):

@@ -12,11 +12,12 @@ from bench.config import Suite, load_suite, suite_names
 from bench.errors import UserError
 from bench.planning import PlannedCell, identity, plan_cells
 from bench.running import make_plan
+from bench.validation import validated
 from methods.fedprox import FedProx
 
 
 def plan(**changes: Any) -> list[PlannedCell]:
-    return plan_cells(Suite.model_validate(TINY | changes))
+    return plan_cells(validated(Suite, TINY | changes, "suite file tiny.yaml"))
 
 
 def only(cells: list[PlannedCell], method: str = "fedprox", seed: int = 0) -> PlannedCell:
@@ -214,6 +215,19 @@ def test_rows_of_one_method_need_different_hyperparameters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "row"),
+    [
+        ({"methods": ["fedprox", {"name": "fedprox", "set": {"mu": 0.5}}]}, "FedProx"),
+        ({"methods": ["fedavg", {"name": "fedprox", "label": "FedAvg"}]}, "FedAvg"),
+        ({"variants": [{"name": "a", "set": {"partition.samples": n}} for n in (5, 6)]}, "FedAvg a"),
+    ],
+)
+def test_rows_that_a_table_could_not_tell_apart_are_refused(changes: dict[str, Any], row: str) -> None:
+    with pytest.raises(UserError, match=f"two rows '{row}'; give each a 'label'"):
+        plan(**changes)
+
+
+@pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"methods": ["fedagv"]}, "unknown method 'fedagv'; did you mean 'fedavg'"),
@@ -226,8 +240,21 @@ def test_rows_of_one_method_need_different_hyperparameters() -> None:
         ({"model": {"name": "ccn"}}, "unknown model 'ccn'; did you mean 'cnn'"),
         ({"model": {"name": "mlp", "hiden": 3}}, "did you mean 'hidden'"),
         ({"model": {}}, "model: key 'name' is missing"),
-        ({"training": TINY["training"] | {"optimiser": {"name": "sdg", "lr": 1}}}, "'sgd'"),
+        ({"training": TINY["training"] | {"optimiser": {"name": "sdg", "lr": 1}}}, "did you mean 'sgd'"),
         ({"training": TINY["training"] | {"optimiser": {"name": "sgd", "rl": 1}}}, "did you mean 'lr'"),
+        ({"training": TINY["training"] | {"optimiser": {"lr": 1}}}, "key 'name' is missing"),
+        (
+            {"training": TINY["training"] | {"optimiser": {"name": "sgd", "beta": 1}}},
+            "known: clip_norm, groups, lr, momentum, name, weight_decay",
+        ),
+        (
+            {"training": TINY["training"] | {"optimiser": {"name": "sgd", "lr": float("inf")}}},
+            "should be a finite number",
+        ),
+        ({"training": TINY["training"] | {"rounds": True}}, "training.rounds = True: input should be"),
+        ({"methods": "fedavg"}, "methods = 'fedavg': give a list"),
+        ({"suite": "../other"}, "it names a folder; use letters"),
+        ({"suite": ""}, "it names a folder; use letters"),
     ],
     ids=str,
 )

@@ -234,8 +234,8 @@ def test_the_statistics_say_how_intervals_and_tests_are_made(tmp_path: Path) -> 
     assert said[:2] == [
         "95 % interval: of the mean AVG over seeds, Student's t below 5 seeds and percentile bootstrap "
         "(2000 resamples) from 5 on; intervals and tests need 3 seeds.",
-        "p: paired t-test over seeds × domains, corrected after Holm over the methods; with several domains, "
-        "dependent within a seed, p is a little too small.",
+        "p: paired t-test over seeds × domains, corrected after Holm over the methods; the domains of a "
+        "seed depend on each other: with few seeds, p may be far too small.",
     ]
 
 

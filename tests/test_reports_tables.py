@@ -178,6 +178,15 @@ def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None
     assert "No finite value, treated as missing: FedAvg seed 2 on fonts." in notes(table)
 
 
+def test_replies_that_were_left_out_are_counted(tmp_path: Path) -> None:
+    history = [{"round": number, "clients": 3, "dropped": number} for number in (1, 2, 3)]
+    sound = seeds("fedavg", FEDAVG)
+    diverged = seeds("fedprox", FEDPROX[:1], history=history, dropped=6)
+    said = "Clients' replies left out, as they held NaN or infinity: FedProx seed 0 (6 of 9)."
+    assert said in notes(make(tmp_path / "some", [*sound, *diverged]))
+    assert not any("left out" in note for note in notes(make(tmp_path / "none", sound)))
+
+
 def test_without_fedavg_there_is_no_delta_and_without_its_result_no_value(tmp_path: Path) -> None:
     assert "Δ" not in make(tmp_path / "a", seeds("fedlsa", FEDLSA)).columns
     table = make(tmp_path / "b", [Planned("fedavg", 0), Planned("fedlsa", 0, FEDLSA[0])])

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bench.console import make_console
 from bench.errors import UserError
+from bench.files import check_writable
 
 
 class Finding(NamedTuple):
@@ -63,11 +64,11 @@ def _devices() -> Finding:
 
 
 def _folder(out: Path) -> Finding:
-    existing = next(parent for parent in (out.absolute(), *out.absolute().parents) if parent.exists())
-    free = shutil.disk_usage(existing).free / 1e9
-    if not (existing.is_dir() and os.access(existing, os.W_OK)):
-        return Finding(False, f"folder {out} cannot be written; choose another with --out")
-    return Finding(True, f"folder {out} can be written, {free:.0f} GB free")
+    try:
+        existing = check_writable(out.absolute())
+    except UserError as error:
+        return Finding(False, str(error))
+    return Finding(True, f"folder {out} can be written, {shutil.disk_usage(existing).free / 1e9:.0f} GB free")
 
 
 def _data(data_root: Path | None) -> Iterator[Finding]:

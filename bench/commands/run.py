@@ -12,18 +12,10 @@ from bench.commands.checks import above_zero, at_least, gpu_share
 from bench.config import Suite, load_suite, parse_assignment
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError
+from bench.files import check_writable
 from bench.methods_registry import METHODS
 from bench.provenance import commit
-from bench.running import (
-    Plan,
-    check_before_start,
-    check_writable,
-    describe,
-    failures,
-    make_plan,
-    run,
-    write_reports,
-)
+from bench.running import Plan, check_before_start, describe, failures, make_plan, run, write_reports
 from bench.tracking import Tracker, TrackingError
 
 

@@ -19,9 +19,10 @@ from bench.commands.tune_view import ViewWatcher, settings_text, view_of
 from bench.config import load_suite, parse_assignment
 from bench.console import BenchConsole, make_console
 from bench.errors import UserError, nearest
+from bench.files import check_writable
 from bench.methods_registry import METHODS
 from bench.provenance import commit
-from bench.running import Background, alone, check_writable
+from bench.running import Background, alone
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.endings import settle
 from bench.search.journal import Journal

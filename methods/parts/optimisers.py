@@ -51,13 +51,13 @@ ONE_BY_ONE = Kit(
 class Group(BaseModel):
     """Other values for the parameters whose name contains `match`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     match: str = Field(min_length=1)
     lr: float = Field(gt=0)
 
 
 class _Optimiser(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     lr: float = Field(gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     clip_norm: float | None = Field(default=None, gt=0)

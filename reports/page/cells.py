@@ -39,7 +39,7 @@ def _result(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any] | None:
         "test": [share(cell.accuracy(domain)) for domain in domains],
         "own": share(cell.personal),
         "bytes": [count(cell.result.get(key)) for key in ("bytes_up", "bytes_down")],
-        "dropped": cell.result.get("dropped"),
+        "dropped": cell.dropped,
         "provenance": plain(cell.result.get("provenance", {})),
         "timing": plain(cell.result.get("timing", {})),
     }
