@@ -26,6 +26,7 @@ from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation
 from bench.engine.hosts import is_finite
+from bench.errors import UserError
 from bench.files import read_json, write_json
 from bench.planning import SCHEMA
 from bench.projection import PROJECTION, write_projection
@@ -229,10 +230,19 @@ def is_done(directory: Path) -> bool:
 
 def record_failure(directory: Path, error: BaseException) -> None:
     """Leave the reason beside what the cell has done so far."""
-    summary = " ".join(f"{type(error).__name__}: {error}".split())
+    summary = " ".join(f"{type(error).__name__}: {error}{_place(error)}".split())
     trace = "".join(traceback.format_exception(error))
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "error.json", {"error": summary, "traceback": trace})
+
+
+def _place(error: BaseException) -> str:
+    """Where in the project's or the user's own code it happened; nothing if that is no help."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    if isinstance(error, UserError) or not own:
+        return ""
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})"
 
 
 def failure_of(directory: Path) -> str | None:

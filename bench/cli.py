@@ -49,7 +49,7 @@ DataRoot = Annotated[
 ]
 CpusPerTrial = Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")]
 GpusPerTrial = Annotated[
-    float | None, typer.Option(help="GPU share of a trial, 1/n; default: a whole one if there are any.")
+    float | None, typer.Option(help="GPUs of a trial, such as 0.25 or 1; default: 1 if there are any.")
 ]
 MaxConcurrent = Annotated[int | None, typer.Option(help="At most so many trials at once.")]
 Address = Annotated[str | None, typer.Option(help="An existing Ray cluster, or auto.")]
@@ -73,7 +73,10 @@ def run(
         ),
     ] = None,
     executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
-    hosts: Annotated[int, typer.Option(help="Host actors per trial with --executor ray.")] = 2,
+    hosts: Annotated[
+        int | None,
+        typer.Option(help="Host actors per trial with --executor ray; default: 2, or 1 on two cores."),
+    ] = None,
     cpus_per_trial: CpusPerTrial = 1,
     gpus_per_trial: GpusPerTrial = None,
     max_concurrent: MaxConcurrent = None,

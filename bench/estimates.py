@@ -10,6 +10,7 @@ import torch
 from bench.cells import Conditions
 from bench.engine.assembly import assemble
 from bench.engine.hosts import Problem
+from bench.errors import UserError
 from bench.running import Plan
 from methods.parts.batches import Batch
 from methods.parts.losses import cross_entropy
@@ -24,13 +25,15 @@ def estimate(
     pending = plan.pending
     if not pending:
         return ["nothing to run"]
-    cores = os.cpu_count() or 1
-    at_once = max(1, min(int(cores / cpus), max_concurrent or cores, len(pending)))
-    cards = torch.cuda.device_count()
-    if gpus:
-        at_once = max(1, min(at_once, int(cards / gpus + 1e-9)))
-    share = f" and {gpus:g} GPU" if gpus else ""
+    cores, cards = os.cpu_count() or 1, torch.cuda.device_count()
+    share = f"{cpus:g} CPU" + (f" and {gpus:g} GPU" if gpus else "")
     there = f"{cores} cores" + (f" and {cards} GPUs" if gpus else "")
+    room = min(int(cores / cpus + 1e-9), int(cards / gpus + 1e-9) if gpus else len(pending))
+    if room < 1:
+        raise UserError(
+            f"a trial needs {share} but this machine has {there}: lower --cpus-per-trial or --gpus-per-trial"
+        )
+    at_once = min(room, max_concurrent or room, len(pending))
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, int(cpus)))
     try:
@@ -41,7 +44,7 @@ def estimate(
     weights = assemble(pending[0].config, conditions.data_root).problem.task.initial
     model_bytes = sum(leaf.nbytes for leaf in weights.values())
     return [
-        f"resources: {cpus:g} CPU{share} a trial, {at_once} trials at once on {there}",
+        f"resources: {share} a trial, {at_once} at once on {there}",
         f"time: about {total / at_once / 60:.1f} min ({total / 60:.1f} CPU min of local steps; "
         "evaluation and server work come on top)",
         f"disk: about {len(pending) * 0.1:.1f} MB of records, and up to "

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
+import socket
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -66,6 +69,8 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     if ray.is_initialized():
         return
+    if address is not None:
+        _refuse_dead(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": cpus, "num_gpus": gpus}
@@ -78,6 +83,22 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
             raise
         raise UserError(
             "Ray did not start within 30 s: is the machine too busy? run it again later"
+        ) from None
+    if threading.current_thread() is threading.main_thread():
+        # As for Ctrl-C; Ray's own handler would abort the process in the middle of a write.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _refuse_dead(address: str) -> None:
+    """Ray would try for minutes to reach a cluster that is not there."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"no Ray cluster at '{address}': {error}; give --address its address, auto, or leave it out"
         ) from None
 
 

@@ -253,7 +253,7 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(tmp_path: Path) -> None:
         (["--methods", "fedprox,fedavg", "--seeds", "3"], {"methods": "FedProx, FedAvg", "cells": "6 (2 "}),
         (["--executor", "loop"], {"executor": "loop (asked for with --executor)"}),
         (["--set", "model={name: cnn}"], {"executor": "loop (convolutions"}),
-        (["--cpus-per-trial", "2"], {"resources": "2 CPU a trial, 1 trials at once"}),
+        (["--cpus-per-trial", "2"], {"resources": "2 CPU a trial, 1 at once"}),
     ],
     ids=str,
 )
@@ -261,3 +261,21 @@ def test_options_change_the_plan(tmp_path: Path, arguments: list[str], expected:
     told = dry_run(write_suite(tmp_path), tmp_path / "runs", *arguments)
     for key, beginning in expected.items():
         assert told[key].startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("option", "needed"),
+    [
+        (["--cpus-per-trial", "4096"], "a trial needs 4096 CPU but this machine has"),
+        (["--gpus-per-trial", "64"], "a trial needs 1 CPU and 64 GPU but this machine has"),
+    ],
+)
+def test_a_dry_run_refuses_what_could_not_run(tmp_path: Path, option: list[str], needed: str) -> None:
+    outcome = call_bench("run", "--suite", write_suite(tmp_path), "--dry-run", *option)
+    assert outcome.code == 2
+    assert needed in outcome.err and "lower --cpus-per-trial" in outcome.err
+
+
+def test_a_dry_run_for_a_cluster_estimates_nothing(tmp_path: Path) -> None:
+    told = dry_run(write_suite(tmp_path), tmp_path / "runs", "--address", "auto", "--cpus-per-trial", "4096")
+    assert told["time"] == "not estimated for a cluster"

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -328,7 +329,14 @@ def test_with_nothing_to_do_the_table_comes_without_ray_and_mlflow(bench: Bench,
 
 
 @pytest.mark.long
-def test_ctrl_c_stops_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "stop",
+    [lambda driver: os.killpg(driver, signal.SIGINT), lambda driver: os.kill(driver, signal.SIGTERM)],
+    ids=["Ctrl-C", "SIGTERM as a scheduler sends it"],
+)
+def test_a_request_to_stop_ends_everything_and_says_how_to_go_on(
+    tmp_path: Path, stop: Callable[[int], None]
+) -> None:
     training = TINY["training"] | {"rounds": 100_000}
     out = tmp_path / "runs"
     process = start_bench(
@@ -336,7 +344,7 @@ def test_ctrl_c_stops_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
     )
     try:
         wait_until(lambda: any(out.glob("*/cells/*/checkpoint/round-*")) or process.poll() is not None, 180)
-        os.killpg(process.pid, signal.SIGINT)
+        stop(process.pid)
         text, errors = process.communicate(timeout=60)
         assert wait_until(lambda: not session_members(process.pid), seconds=30), "processes are left"
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ class RunOptions:
     encoder: str | None
     assignments: list[str]
     executor: str
-    hosts: int
+    hosts: int | None
     cpus_per_trial: float
     gpus_per_trial: float | None
     max_concurrent: int | None
@@ -59,6 +60,11 @@ class RunOptions:
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
+    def hosts_per_trial(self) -> int:
+        """A trial needs a core beside those of its hosts; how many a cluster has is not known here."""
+        few_cores = self.address is None and (os.cpu_count() or 1) <= 2
+        return self.hosts or (1 if few_cores else 2)
+
 
 def chosen_suite(options: RunOptions) -> tuple[Suite, dict[str, Any] | None]:
     """The suite as asked for, and how its hyperparameters were chosen if a search did."""
@@ -86,7 +92,7 @@ def run_suite(options: RunOptions) -> int:
     plan = make_plan(suite, options.out.absolute(), options.settings(), tuning)
     conditions = Conditions(
         executor=options.executor,
-        hosts=options.hosts,
+        hosts=options.hosts_per_trial(),
         data_root=options.data_root.absolute() if options.data_root else None,
         checkpoint_seconds=options.checkpoint_every,
         commit=commit(),
@@ -96,6 +102,9 @@ def run_suite(options: RunOptions) -> int:
     tracker = Tracker(options.tracking_uri, options.out.absolute())
     for line in describe(plan, conditions, first):
         console.say(line)
+    if options.dry_run and options.address:
+        console.say("time: not estimated for a cluster")
+        return 0
     if options.dry_run:
         from bench.estimates import estimate
 
@@ -122,7 +131,7 @@ def _run(
         resources = Resources(
             cpus=options.cpus_per_trial,
             gpus=options.gpus_per_trial,
-            hosts=options.hosts if options.executor == "ray" else 0,
+            hosts=options.hosts_per_trial() if options.executor == "ray" else 0,
             max_concurrent=options.max_concurrent,
         )
     run(plan, conditions, resources, tracker, console, options.address)
