@@ -28,6 +28,7 @@ from bench.engine.federation import Federation
 from bench.engine.hosts import is_finite
 from bench.errors import UserError
 from bench.files import read_json, write_json
+from bench.methods_registry import code_digest
 from bench.planning import SCHEMA
 from bench.projection import PROJECTION, write_projection
 from bench.provenance import hardware, versions
@@ -180,6 +181,7 @@ class CellRun:
                 "versions": versions(),
                 "hardware": hardware(str(self._device), self._conditions.threads),
                 "executor": self._hosts.name,
+                "method_code": code_digest(self._config["method"]["name"]),
                 **asdict(self._fingerprints),
             },
             "timing": {
@@ -226,6 +228,14 @@ def validations_of(lines: Sequence[Mapping[str, Any]]) -> dict[int, float]:
 
 def is_done(directory: Path) -> bool:
     return (directory / "result.json").exists()
+
+
+def code_of(directory: Path) -> str | None:
+    """The digest of the code that a finished cell's method had; None where there is none to be read."""
+    try:
+        return read_json(directory / "result.json")["provenance"]["method_code"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def record_failure(directory: Path, error: BaseException) -> None:

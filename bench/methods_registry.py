@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import UserError, nearest
@@ -57,6 +60,17 @@ def own_optimiser(name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
     """The client optimiser that a method, or the one that it goes around, has of its own."""
     own = validated(METHODS.load(name), settings, f"method '{name}'").client_optimiser
     return None if own is None else own.model_dump(mode="json")
+
+
+def code_digest(name: str) -> str:
+    """Of the files of a method's class, of those it is derived from, and of what it goes around."""
+    wrapper, plus, inner = name.partition(AROUND)
+    kinds = [WRAPPERS.load(wrapper), METHODS.load(inner)] if plus else [METHODS.load(name)]
+    classes = {each for kind in kinds for each in kind.__mro__ if issubclass(each, _method())} - {_method()}
+    digest = hashlib.sha256()
+    for file in sorted({inspect.getfile(each) for each in classes}):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 METHODS = Methods("methods", group="bench.methods", kind="method", base=_method)

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ from test_cli_mistakes import assert_one_sentence
 
 from bench.cells import CellRun, Conditions
 from bench.config import load_suite
+from bench.files import write_json
+from bench.methods_registry import code_digest
 from bench.planning import PlannedCell, plan_cells
 
 pytestmark = pytest.mark.xdist_group("mlflow")
@@ -114,6 +117,30 @@ def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
     shown = call_bench("show", "cell", cell.cell, "--runs", records.out)
     assert shown.code == 0
     assert f'"cell": "{cell.cell}"' in shown.out
+
+
+def test_cells_of_a_method_that_was_edited_since_are_told(records: Records, tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    shutil.copytree(records.out, out)
+    command = ["run", "--suite", records.suite, "--out", out, "--dry-run"]
+    assert "code was changed" not in call_bench(*command).out
+    for cell in records.cells(CHOICES[0]):
+        file = out / "tiny" / cell.directory / "result.json"
+        result = read(file)
+        if cell.method == "fedprox":
+            result["provenance"]["method_code"] = code_digest("fedavg")
+        elif cell.seed == 0:
+            del result["provenance"]["method_code"]  # as older records are
+        write_json(file, result)
+    said = call_bench(*command).out
+    assert "note: 2 cells of fedprox were made before its code was changed" in said
+    assert "cells of fedavg" not in said
+
+
+def test_the_code_of_a_wrapped_method_is_that_of_both() -> None:
+    names = ["fedavg", "scaffold", "ggeur+fedavg", "ggeur+scaffold"]
+    assert len({code_digest(name) for name in names}) == 4
+    assert code_digest("ggeur+scaffold") == code_digest("ggeur+scaffold")
 
 
 def test_a_second_driver_is_kept_out(records: Records) -> None:
