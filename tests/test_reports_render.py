@@ -155,10 +155,15 @@ def test_latex_sets_shared_headings_above_their_columns() -> None:
 @pytest.mark.skipif(
     not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no LaTeX engine on this machine"
 )
-def test_latex_compiles(table: Table, tmp_path: Path) -> None:
-    source = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n%s\\end{document}\n"
-    both = to_latex(table) + to_latex(GROUPED)
-    (tmp_path / "paper.tex").write_text(source % both, encoding="utf-8")
+@pytest.mark.parametrize("packages", ["booktabs", "booktabs,graphicx"])
+def test_latex_compiles_and_stays_on_the_page(table: Table, tmp_path: Path, packages: str) -> None:
+    tables = [table, GROUPED, *tables_of(load_run(golden_run(tmp_path / "golden")))]
+    (tmp_path / "paper.tex").write_text(
+        f"\\documentclass{{article}}\n\\usepackage{{{packages}}}\n\\begin{{document}}\n"
+        + "".join(map(to_latex, tables))
+        + "\\end{document}\n",
+        encoding="utf-8",
+    )
     engine = (
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode"]
         if shutil.which("pdflatex")
@@ -167,6 +172,7 @@ def test_latex_compiles(table: Table, tmp_path: Path) -> None:
     done = subprocess.run([*engine, "paper.tex"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "paper.pdf").stat().st_size > 0
+    assert ("Overfull" in done.stdout) == ("graphicx" not in packages)
 
 
 def test_csv_gives_back_every_number(table: Table) -> None:

@@ -1,4 +1,4 @@
-"""A table for a paper: needs the package booktabs and nothing else."""
+"""A table for a paper: needs the package booktabs, and with graphicx shrinks to the width of the page."""
 
 import re
 import unicodedata
@@ -44,6 +44,12 @@ _MATHS = {
     **{character: f"^{digit}" for digit, character in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
 }
 
+_SHRUNK = (
+    r"\ifdim\wd0>\linewidth\ifdefined\resizebox\resizebox{\linewidth}{!}{\usebox0}"
+    r"\else\usebox0\fi\else\usebox0\fi"
+)
+"""The table in box 0, no wider than the line."""
+
 
 def to_latex(table: Table) -> str:
     """A `table*` environment with caption, label, rules between the sections, and footnotes below."""
@@ -58,12 +64,13 @@ def to_latex(table: Table) -> str:
                 rf"\label{{tab:{_slug(table)}}}",
                 r"\small" if len(table.columns) < MANY_COLUMNS else r"\scriptsize",
                 r"\setlength{\tabcolsep}{4pt}",
-                rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+                rf"\sbox0{{\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
                 r"\toprule",
                 *_head(table),
                 *body,
                 r"\bottomrule",
-                r"\end{tabular}",
+                r"\end{tabular}}",
+                _SHRUNK,
                 r"\par\smallskip",
                 r"\begin{minipage}{\linewidth}",
                 r"\footnotesize",
