@@ -185,6 +185,11 @@ def suite_names() -> list[str]:
     return sorted(file.stem for file in SUITES.glob("*.yaml"))
 
 
+def as_option(name: str) -> str:
+    """What to write behind `--suite` for the suite of this name: a file, unless it ships with the harness."""
+    return name if name in suite_names() else f"{name}.yaml"
+
+
 def load_suite(name: str) -> Suite:
     """A suite that ships with the harness, by name, or the user's own, by the path of its YAML file."""
     file = Path(name) if name.endswith((".yaml", ".yml")) else SUITES / f"{name}.yaml"

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from bench.config import Suite
+from bench.config import Suite, as_option
 from bench.errors import UserError
 from bench.files import write_atomically
 from bench.validation import validated
@@ -106,7 +106,7 @@ def tuned_suite(suite: Suite, folder: Path) -> tuple[Suite, dict[str, Any]]:
 
 
 def _matching(suite: Suite, method: str, folder: Path) -> Tuned:
-    again = f"run `bench tune --suite {suite.suite} --method {method}`"
+    again = f"run `bench tune --suite {as_option(suite.suite)} --method {method}`"
     file = file_of(folder, suite.suite, method)
     if len([entry for entry in suite.methods if entry.name == method]) > 1:
         raise UserError(f"--tuned: suite '{suite.suite}' has several rows of {method}; leave --tuned out")
@@ -139,8 +139,8 @@ def _refuse_unequal_budgets(all_tuned: Sequence[Tuned]) -> None:
         if _budget(tuned) != _budget(first):
             raise UserError(
                 f"--tuned: {first.method} and {tuned.method} had different budgets "
-                f"({_words(first)}; {_words(tuned)}); run `bench tune --suite {first.suite} --method all` "
-                "so that all have the same"
+                f"({_words(first)}; {_words(tuned)}); "
+                f"run `bench tune --suite {as_option(first.suite)} --method all` so that all have the same"
             )
 
 

@@ -272,7 +272,7 @@ def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) ->
         tuning.folder / "tuned",
     ]
     outcome = call_bench(*run, "--out", tmp_path / "runs")
-    assert_one_sentence(outcome, "fedprox has no ", "bench tune --suite tiny --method fedprox")
+    assert_one_sentence(outcome, "fedprox has no ", "bench tune --suite tiny.yaml --method fedprox")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from bench.config import load_suite, suite_names
+from bench.config import as_option, load_suite, suite_names
 from bench.console import make_console
 from bench.errors import UserError, nearest
 from bench.files import read_json
@@ -157,5 +157,6 @@ def _show_tuned(suite: str, folder: Path) -> None:
     files = sorted(folder.glob(f"{suite or '*'}/*.yaml"))
     if not files:
         of = f" of suite '{suite}'" if suite else ""
-        raise UserError(f"nothing tuned{of} in {folder}; run `bench tune --suite {suite or 'NAME'}` first")
+        option = as_option(suite) if suite else "NAME"
+        raise UserError(f"nothing tuned{of} in {folder}; run `bench tune --suite {option}` first")
     make_console().print(tuned_table([load_tuned(file) for file in files]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from bench.config import suite_names
+from bench.config import as_option
 from reports.records import CellRecord, Run
 
 OUT = "rerun"
@@ -14,8 +14,7 @@ OUT = "rerun"
 
 def rerun_commands(run: Run) -> list[str]:
     """For each cell of a run, in order."""
-    name = run.suite.name
-    suite = name if name in suite_names() else f"{name}.yaml"
+    suite = as_option(run.suite.name)
     methods = {cell.method for cell in run.cells}
     return [_command(suite, cell, methods - {cell.method}) for cell in run.cells]
 
