@@ -53,6 +53,15 @@ def identity(config: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def setting_of(config: dict[str, Any]) -> str:
+    """What the cells of a search and of a run share if a choice made in the one is meant for the other."""
+    training = {
+        key: value for key, value in config["training"].items() if key not in ("rounds", "validation")
+    }
+    sections = ("dataset", "partition", "encoder", "model")
+    return identity({**{section: config.get(section) for section in sections}, "training": training})
+
+
 def _planned(suite: Suite, entry: MethodEntry, variant: str, seed: int) -> PlannedCell:
     from methods.parts.optimisers import Optimiser
 

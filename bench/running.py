@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from filelock import FileLock, Timeout
 
-from bench.cells import SCRATCH, Conditions, code_of, failure_of, is_done
+from bench.cells import SCRATCH, Conditions, failure_of, is_done
 from bench.config import Suite
 from bench.console import BenchConsole
 from bench.data import dataset_spec
 from bench.engine.assembly import Assembled, assemble, check_method
-from bench.engine.executors import check_executor, choose
+from bench.engine.executors import check_executor
 from bench.errors import UserError
 from bench.files import write_json
-from bench.methods_registry import code_digest
 from bench.partition_record import write_partition
 from bench.planning import SCHEMA, PlannedCell, plan_cells
 from bench.progress import View, items_of, make_view
@@ -237,54 +235,6 @@ def write_reports_of(run: Run, formats: Sequence[str], target: Path) -> list[Pat
     files += write_figures(run, target / "figures", beside)
     files += write_ranking(rank_runs([run]), target / "figures")
     return [*files, write_page(run, target, beside)] if PAGE in formats else files
-
-
-def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:
-    """The plan in words."""
-    done = len(plan.cells) - len(plan.pending)
-    methods = list(dict.fromkeys(cell.label for cell in plan.cells))
-    lines = [
-        f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
-        f"cells: {len(plan.cells)} ({len(methods)} methods × {plan.suite.seeds} seeds"
-        + (f" × {len(plan.suite.variants)} variants" if plan.suite.variants else "")
-        + f"), {done} already done, {len(plan.cells) - done} to run",
-        f"methods: {', '.join(methods)}",
-        f"folder: {plan.directory}",
-    ]
-    lines += _made_with_other_code(plan)
-    if first is not None:
-        asked = conditions.executor
-        chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
-        lines.append(f"executor: {chosen} ({reason})")
-        lines += [f"note: {note}" for note in first.fingerprints.data_notes]
-        lines += _tuned_on_other_data(plan, first.fingerprints.data_checksum)
-    return lines
-
-
-def _made_with_other_code(plan: Plan) -> list[str]:
-    """Cells are known by their configuration; whether an edit of the code changes them, the user knows."""
-    present = {method: code_digest(method) for method in {cell.method for cell in plan.cells}}
-    stale = Counter(
-        cell.method
-        for cell in plan.cells
-        if code_of(plan.directory / cell.directory) not in (None, present[cell.method])
-    )
-    return [
-        f"note: {count} cells of {method} were made before its code was changed; if that changes results, "
-        f"raise its `version`, or delete {plan.directory}/cells/{method}-*"
-        for method, count in stale.items()
-    ]
-
-
-def _tuned_on_other_data(plan: Plan, checksum: str) -> list[str]:
-    methods = plan.tuning["methods"] if plan.tuning else {}
-    elsewhere = [name for name, found in methods.items() if found["data_checksum"] != checksum]
-    if not elsewhere:
-        return []
-    return [
-        f"note: the hyperparameters of {', '.join(elsewhere)} were chosen on other data than that at hand "
-        f"(checksum {checksum[:12]}); the tables will say so"
-    ]
 
 
 def failures(plan: Plan) -> dict[str, str]:

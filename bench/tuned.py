@@ -75,6 +75,8 @@ class Tuned(_Section):
     runner_ups: list[Scored]
     budget: Spent
     how: How
+    settings: list[str] = []
+    """Digests of the data, partition, model and training that configurations were compared under."""
     data_checksum: str
     commit: str
 
@@ -168,6 +170,7 @@ def _for_the_record(found: Mapping[str, Tuned]) -> dict[str, Any]:
             "validation": tuned.best.validation,
             "default_validation": tuned.default.validation,
             "rounds_spent": tuned.budget.rounds_spent,
+            "settings": tuned.settings,
             "data_checksum": tuned.data_checksum,
             **_trials_of_its_own(tuned.budget),
         }

@@ -260,6 +260,17 @@ def test_a_choice_on_other_data_is_said(tuning: Tuning, tmp_path: Path) -> None:
     assert "note: the hyperparameters of local were chosen on other data" in said(elsewhere)
 
 
+def test_a_choice_under_other_settings_is_said(tuning: Tuning, tmp_path: Path) -> None:
+    def said(*changes: str) -> str:
+        run = ["run", "--suite", tuning.suite, "--tuned", "--tuned-dir", tuning.folder / "tuned", "--dry-run"]
+        return call_bench(*run, "--out", tmp_path / "runs", *changes).out
+
+    complaint = "were chosen with another dataset, partition, model or training"
+    assert complaint not in said()
+    assert complaint not in said("--rounds", "2", "--seeds", "1", "--set", "fedavg.optimiser.lr=0.3")
+    assert f"hyperparameters of {', '.join(METHODS)} {complaint}" in said("--set", "model.hidden=5")
+
+
 def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) -> None:
     run = [
         "run",

@@ -15,8 +15,9 @@ from bench.console import BenchConsole, make_console
 from bench.errors import UserError
 from bench.files import check_writable
 from bench.methods_registry import METHODS
+from bench.plan_words import describe
 from bench.provenance import commit
-from bench.running import Plan, check_before_start, describe, failures, make_plan, run, write_reports
+from bench.running import Plan, check_before_start, failures, make_plan, run, write_reports
 from bench.tracking import Tracker, TrackingError
 
 

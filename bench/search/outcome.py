@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.planning import plan_cells, setting_of
 from bench.search.budget import Budget, Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
@@ -50,6 +51,7 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
             space_hash=search.space.digest,
             id=search.identity,
         ),
+        settings=sorted({setting_of(cell.config) for cell in plan_cells(search.suite)}),
         data_checksum=checksum,
         commit=commit,
     )
