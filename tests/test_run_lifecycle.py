@@ -221,7 +221,8 @@ def test_a_failed_cell_was_tried_twice(resumed: Result) -> None:
 def test_a_failed_cell_says_why(resumed: Result) -> None:
     (name,) = [name for name in resumed.files if name.endswith("error.json")]
     error = json.loads(resumed.files[name][0])
-    assert error["error"] == "RuntimeError: the server has broken down"
+    place = r"\(fragile_methods\.py, line \d+\)"
+    assert re.fullmatch(f"RuntimeError: the server has broken down {place}", error["error"])
     assert error["traceback"].startswith("Traceback (most recent call last)")
     assert "in aggregate" in error["traceback"]
 
