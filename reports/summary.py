@@ -8,7 +8,7 @@ from reports.caption import DEPENDENT, name_of, sign_notes
 from reports.columns import Column, RowKey, averages, key_of, measured, summary
 from reports.records import Run
 from reports.scores import BySeed, Entry, by_bounds, entries, reference_of
-from reports.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES
+from reports.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES, against
 from reports.table import Cell, Footnote, Table, number, probability
 from reports.targets import Effort, efforts
 
@@ -30,6 +30,7 @@ def summary_table(run: Run, variant: str) -> Table:
     ]
     columns += _tests(rows, avg)
     if len(rows[0].domains) > 1:
+        remarks += _tests_over_seeds(rows)
         columns.append(measured("Worst", rows, [row.worst() for row in rows]))
         remarks.append("Worst: accuracy on the domain that is worst at each seed.")
         if run.kind != "domains":  # whose own table has it
@@ -89,6 +90,26 @@ def _tests(rows: Sequence[Entry], avg: Column) -> list[Column]:
         cells = {key: _probability(avg.cells[key].p_best) for key in others}
         columns.append(Column("p vs best", {**cells, best: Cell("best")}))
     return columns
+
+
+def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
+    """The cautious test beside the usual one: seeds are independent of each other, domains are not."""
+    contest = [row for row in rows if row.ranked]
+    reference = reference_of(contest)
+    others = [row for row in contest if row is not reference]
+    if reference is None:
+        return []
+    found = against(_averages(reference), [_averages(row) for row in others])
+    tested = [f"{row.label} {probability(test.p)}" for row, test in zip(others, found, strict=True) if test]
+    if not tested:
+        return []
+    return [
+        f"p vs {reference.label} over the AVG of each seed alone, the cautious test: {', '.join(tested)}."
+    ]
+
+
+def _averages(row: Entry) -> dict[tuple[int, str], float]:
+    return {(seed, "AVG"): average for seed, average in row.averages().items()}
 
 
 def _probability(p: float | None) -> Cell:

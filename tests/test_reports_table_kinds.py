@@ -4,10 +4,12 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 from reports_builder import Planned, history, write_run
+from scipy.stats import ttest_rel
 from tables_builder import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
 
 from bench.errors import UserError
@@ -237,6 +239,24 @@ def test_the_statistics_say_how_intervals_and_tests_are_made(tmp_path: Path) -> 
         "p: paired t-test over seeds × domains, corrected after Holm over the methods; the domains of a "
         "seed depend on each other: with few seeds, p may be far too small.",
     ]
+
+
+def test_the_cautious_test_is_told_beside_the_usual_one(tmp_path: Path) -> None:
+    """Recomputed with scipy: seeds' averages in pairs, Holm over two methods."""
+    better = [(0.90, 0.50), (0.93, 0.55), (0.94, 0.44)]
+    tests = {"fedavg": FEDAVG, "fedlsa": better, "fedprox": FEDPROX}
+    ours = {method: [fmean(values) for values in by_seed] for method, by_seed in tests.items()}
+    small, large = (float(ttest_rel(ours[m], ours["fedavg"]).pvalue) for m in ("fedlsa", "fedprox"))
+    assert small < large
+    said = f"FedLSA {2 * small:.3f}, FedProx {max(2 * small, large):.3f}"
+    both = write_run(tmp_path / "both", [cell for m, by_seed in tests.items() for cell in seeds(m, by_seed)])
+    assert f"p vs FedAvg over the AVG of each seed alone, the cautious test: {said}." in notes(
+        summary_table(load_run(both), "")
+    )
+    first = {method: [values[:1] for values in by_seed] for method, by_seed in tests.items()}
+    cells = [cell for m, by_seed in first.items() for cell in seeds(m, by_seed)]
+    one = summary_table(load_run(write_run(tmp_path / "one", cells, domains=("mnist",))), "")
+    assert not any("cautious" in note for note in notes(one))
 
 
 def test_statistics_of_two_seeds_say_too_few(tmp_path: Path) -> None:
