@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from mmap import PAGESIZE
 
 import torch
 
@@ -12,7 +13,6 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _HUGE_PAGES = 14
 _KEPT, _FROM_HEAP = 2**31 - 1, 2**30
 
-_PAGE = 4096
 _HEAP = 512 * 2**20
 """What a step of stacked clients fits into many times over; an address range, no memory until it is used."""
 
@@ -46,6 +46,6 @@ def _use_huge_pages(libc: ctypes.CDLL) -> None:
     libc.malloc.restype = ctypes.c_void_p
     block = libc.malloc(ctypes.c_size_t(_HEAP))
     if block:
-        first_page = -(-block // _PAGE) * _PAGE
-        libc.madvise(ctypes.c_void_p(first_page), ctypes.c_size_t(_HEAP - _PAGE), _HUGE_PAGES)
+        first_page = -(-block // PAGESIZE) * PAGESIZE
+        libc.madvise(ctypes.c_void_p(first_page), ctypes.c_size_t(_HEAP - PAGESIZE), _HUGE_PAGES)
         libc.free(ctypes.c_void_p(block))
