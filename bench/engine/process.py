@@ -12,6 +12,8 @@ import torch
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _HUGE_PAGES = 14
 _KEPT, _FROM_HEAP = 2**31 - 1, 2**30
+_FROM_HEAP_AT_MOST = 2**25
+"""Older releases of glibc refuse more."""
 
 _HEAP = 512 * 2**20
 """What a step of stacked clients fits into many times over; an address range, no memory until it is used."""
@@ -33,7 +35,8 @@ def _keep_freed_memory(libc: ctypes.CDLL) -> None:
     A step allocates the same blocks as the one before; fetching them from the system costs a page fault
     every 4 KiB, a tenth of the time of a convolutional step and a quarter of that of stacked heads.
     """
-    libc.mallopt(_MMAP_THRESHOLD, _FROM_HEAP)
+    if not libc.mallopt(_MMAP_THRESHOLD, _FROM_HEAP):
+        libc.mallopt(_MMAP_THRESHOLD, _FROM_HEAP_AT_MOST)
     libc.mallopt(_TRIM_THRESHOLD, _KEPT)
 
 
