@@ -72,6 +72,7 @@ class CellRun:
             write_json(directory / "config.json", config)
         assembled = assemble(config, conditions.data_root, gpus=conditions.gpus)
         self._fingerprints = assembled.fingerprints
+        self._method_code = code_digest(config["method"]["name"])  # now, as its file may change meanwhile
         self._hosts = make_hosts(assembled.problem, config, conditions)
         self._federation = Federation(
             assembled.problem, self._hosts.hosts, config["training"]["participation"]
@@ -181,7 +182,7 @@ class CellRun:
                 "versions": versions(),
                 "hardware": hardware(str(self._device), self._conditions.threads),
                 "executor": self._hosts.name,
-                "method_code": code_digest(self._config["method"]["name"]),
+                "method_code": self._method_code,
                 **asdict(self._fingerprints),
             },
             "timing": {

@@ -68,7 +68,8 @@ def code_digest(name: str) -> str:
     kinds = [WRAPPERS.load(wrapper), METHODS.load(inner)] if plus else [METHODS.load(name)]
     classes = {each for kind in kinds for each in kind.__mro__ if issubclass(each, _method())} - {_method()}
     digest = hashlib.sha256()
-    for file in sorted({inspect.getfile(each) for each in classes}):
+    # in the order of the modules' names, which are the same wherever the files are
+    for _, file in sorted({(each.__module__, inspect.getfile(each)) for each in classes}):
         digest.update(Path(file).read_bytes())
     return digest.hexdigest()[:16]
 

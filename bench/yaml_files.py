@@ -30,11 +30,10 @@ class _OnceLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
-        for key, _ in node.value:
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if (key.tag, key.value) in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"the key '{key.value}' is there twice", problem_mark=key.start_mark
                 )
-            if isinstance(key, yaml.ScalarNode):
-                seen.add((key.tag, key.value))
+            seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
