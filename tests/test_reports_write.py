@@ -9,17 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from reports_builder import Planned, golden_run, write_run
+from reports_builder import Planned, write_run
 
 from bench.errors import UserError
 from reports.files import replacing
 from reports.records import load_run
-from reports.render import to_html
 from reports.tables import tables_of
 from reports.write import write_tables
 
 FORMATS = ["md", "latex", "csv"]
-GOLDEN = Path(__file__).with_name("golden")
 
 
 def write(run_dir: Path, formats: list[str], folder: Path) -> list[Path]:
@@ -42,14 +40,6 @@ def test_files_have_the_name_asked_for_and_nothing_else_is_left(run_dir: Path) -
     written = write(run_dir, FORMATS, folder)
     assert written == [folder / f"quickstart{suffix}" for suffix in (".md", ".tex", ".csv")]
     assert sorted(folder.iterdir()) == sorted(written)
-
-
-def test_the_golden_records_give_the_golden_tables_to_the_byte(tmp_path: Path) -> None:
-    run = golden_run(tmp_path / "run")
-    made = {path.name: path.read_text(encoding="utf-8") for path in write(run, FORMATS, tmp_path)}
-    made["quickstart.html"] = "".join(map(to_html, tables_of(load_run(run))))
-    expected = {path.name: path.read_text(encoding="utf-8") for path in GOLDEN.iterdir()}
-    assert made == expected
 
 
 def test_all_variants_are_in_one_file_with_one_csv_header(run_dir: Path, tmp_path: Path) -> None:
