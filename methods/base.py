@@ -15,11 +15,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict
 from torch import Generator, Tensor
 
-from methods.parts.batches import Batch, Batches, Samples
-from methods.parts.optimisers import Optimiser
-from methods.parts.task import Task
-from methods.parts.training import Loss
-from methods.parts.tree import Tree
+from methods.core.batches import Batch, Batches, Samples
+from methods.core.optimisers import Optimiser
+from methods.core.task import Task
+from methods.core.training import Loss
+from methods.core.tree import Tree
 
 __all__ = [
     "Batch",

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from methods.base import Tree
-from methods.parts.server_optimisers import AdaptiveFedOpt
+from methods.shared.server_optimisers import AdaptiveFedOpt
 
 
 class FedAdam(AdaptiveFedOpt):

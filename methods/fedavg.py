@@ -11,9 +11,9 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from methods.base import Batches, Loss, Message, Reply, Round, State, Task
-from methods.parts.alignment import Alignment, observed
-from methods.parts.averaging import Averaging
-from methods.parts.losses import cross_entropy
+from methods.shared.alignment import Alignment, observed
+from methods.shared.averaging import Averaging
+from methods.shared.losses import cross_entropy
 
 
 class FedAvg(Averaging):

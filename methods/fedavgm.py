@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from methods.base import State, Tree
-from methods.parts.server_optimisers import FedOpt
+from methods.shared.server_optimisers import FedOpt
 
 
 class FedAvgM(FedOpt):

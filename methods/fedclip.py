@@ -9,9 +9,9 @@ is trained, sent and averaged, as in FedAvg. Adam with 5e-5 and weight decay 0.2
 from typing import Any, ClassVar
 
 from methods.base import Task
+from methods.core.optimisers import Adam, Optimiser
 from methods.fedavg import FedAvg
-from methods.parts.clip import FeatureAdapter
-from methods.parts.optimisers import Adam, Optimiser
+from methods.modules.clip import FeatureAdapter
 
 
 class FedCLIP(FedAvg):

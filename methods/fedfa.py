@@ -23,7 +23,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
 from methods.fedavg import FedAvg
-from methods.parts.losses import cross_entropy
+from methods.shared.losses import cross_entropy
 
 
 class FedFA(FedAvg):

@@ -25,10 +25,10 @@ from torch import Tensor
 from torch.func import vmap
 
 from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.core.optimisers import Adam
+from methods.core.training import train
 from methods.fedavg import FedAvg
-from methods.parts.losses import class_sums, cross_entropy
-from methods.parts.optimisers import Adam
-from methods.parts.training import train
+from methods.shared.losses import class_sums, cross_entropy
 
 
 class FedGen(FedAvg):

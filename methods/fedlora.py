@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from methods.base import Task
 from methods.fedavg import FedAvg
-from methods.parts.lora import require_adapters
+from methods.modules.lora import require_adapters
 
 
 class FedLoRA(FedAvg):

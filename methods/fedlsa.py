@@ -24,10 +24,10 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Loss, Message, Reply, Round, State, Task, Tree
+from methods.core.optimisers import Adam
+from methods.core.training import minimise
 from methods.fedavg import FedAvg
-from methods.parts.losses import cross_entropy, on_sphere
-from methods.parts.optimisers import Adam
-from methods.parts.training import minimise
+from methods.shared.losses import cross_entropy, on_sphere
 
 
 class FedLSA(FedAvg):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
 from methods.fedavg import FedAvg
-from methods.parts.slopes import with_slopes
+from methods.shared.slopes import with_slopes
 
 
 class FedMix(FedAvg):

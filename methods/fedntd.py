@@ -14,7 +14,7 @@ from torch import Tensor
 
 from methods.base import Batch, Loss, Message, State, Task, Tree
 from methods.fedavg import FedAvg
-from methods.parts.losses import cross_entropy
+from methods.shared.losses import cross_entropy
 
 
 class FedNTD(FedAvg):

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batches, Message, Round, State, Task
-from methods.parts.prototypes import Prediction, PrototypeLearning
+from methods.shared.prototypes import Prediction, PrototypeLearning
 
 
 class FedProto(PrototypeLearning):

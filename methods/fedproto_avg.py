@@ -17,7 +17,7 @@ from torch import Tensor
 
 from methods.base import Batches, Message, Reply, Round, State, Task
 from methods.fedavg import FedAvg
-from methods.parts.prototypes import Prediction, PrototypeLearning
+from methods.shared.prototypes import Prediction, PrototypeLearning
 
 
 class FedProtoAvg(PrototypeLearning, FedAvg):

@@ -17,8 +17,8 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, Reply, Round, State, Task, Tree
-from methods.parts.averaging import Averaging
-from methods.parts.losses import cross_entropy
+from methods.shared.averaging import Averaging
+from methods.shared.losses import cross_entropy
 
 
 class FedRep(Averaging):

@@ -19,12 +19,12 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, Reply, Round, State, Task, Tree
-from methods.parts.alignment import Alignment, observed
-from methods.parts.averaging import Averaging
-from methods.parts.lora import GATE, PRIVATE, adapted_layers, first_factor, require_adapters
-from methods.parts.losses import cross_entropy
-from methods.parts.optimisers import Group
-from methods.parts.training import train
+from methods.core.optimisers import Group
+from methods.core.training import train
+from methods.modules.lora import GATE, PRIVATE, adapted_layers, first_factor, require_adapters
+from methods.shared.alignment import Alignment, observed
+from methods.shared.averaging import Averaging
+from methods.shared.losses import cross_entropy
 
 GATES = "gates"
 

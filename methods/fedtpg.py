@@ -10,9 +10,9 @@ cosines of these with the image's. Only the generator is trained, sent and avera
 from typing import Any, ClassVar
 
 from methods.base import Task
+from methods.core.optimisers import SGD, Optimiser
 from methods.fedavg import FedAvg
-from methods.parts.clip import PromptedClassifier
-from methods.parts.optimisers import SGD, Optimiser
+from methods.modules.clip import PromptedClassifier
 
 
 class FedTPG(FedAvg):

@@ -10,7 +10,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task
-from methods.parts.losses import cross_entropy
+from methods.shared.losses import cross_entropy
 
 
 class Local(FedAlgorithm):

@@ -17,9 +17,9 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Round, State, Task, Tree
+from methods.core.tree import where
 from methods.fedavg import FedAvg
-from methods.parts.losses import cross_entropy, on_sphere
-from methods.parts.tree import where
+from methods.shared.losses import cross_entropy, on_sphere
 
 
 class Moon(FedAvg):

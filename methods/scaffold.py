@@ -17,9 +17,9 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.core.optimisers import SGD
+from methods.core.tree import weighted_sum
 from methods.fedavg import FedAvg
-from methods.parts.optimisers import SGD
-from methods.parts.tree import weighted_sum
 
 
 class Scaffold(FedAvg):

@@ -8,9 +8,9 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from reports.beside import find_beside
+from bench.records.beside import find_beside
+from bench.records.reader import load_run
 from reports.page import write_page
-from reports.records import load_run
 
 
 def show_bytes(page: Page) -> None:

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bench.config import Training
 from bench.errors import UserError, nearest
-from bench.methods_registry import METHODS
+from bench.suite.methods import METHODS
+from bench.suite.model import Training
+from bench.suite.yaml_files import read_mapping
 from bench.validation import validated, validated_union
-from bench.yaml_files import read_mapping
 
 FOLDER = Path(__file__).parent
 KINDS = ("uniform", "log_uniform", "int", "choice")
@@ -138,7 +138,7 @@ def _check_hyperparameter(kind: type[BaseModel], key: str, parameter: Parameter,
 
 
 def _check_training(key: str, value: Any, where: str) -> None:
-    from methods.parts.optimisers import Optimiser
+    from methods.core.optimisers import Optimiser
 
     section: dict[str, Any] = {
         "rounds": 1,

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reports_builder import Planned, golden_run, write_run
-from tables_builder import FEDAVG, FEDLSA, FEDPROX, seeds
 
-from bench.cells import CellRun, Conditions
-from bench.config import load_suite, suite_names
-from bench.planning import plan_cells
-from reports.merge import merge_runs
-from reports.rank_table import ranking_table
-from reports.records import load_run
+from bench.engine.cell_run import CellRun, Conditions
+from bench.records.reader import load_run
+from bench.suite.model import load_suite, suite_names
+from bench.suite.planning import plan_cells
+from kit.run_folders import Planned, golden_run, write_run
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds
+from reports.combine.merge import merge_runs
+from reports.render.files import write_tables
 from reports.render.html import to_html
-from reports.tables import tables_of
-from reports.write import write_tables
+from reports.tables.kinds import tables_of
+from reports.tables.rank_table import ranking_table
 
 GOLDEN = Path(__file__).with_name("golden")
 SWITCHES = {"compactness": "L_COM", "separation": "L_SEP"}

@@ -21,7 +21,7 @@ from bench.encoders import EncoderSpec
 from bench.encoders.entries import digest, sole_worker
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
-from bench.files import read_json, write_json
+from bench.records.files import read_json, write_json
 
 LAYOUT = 1
 PREPROCESSING = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.encoders import LITE0, EncoderSpec
 from bench.errors import UserError
-from bench.files import read_json, write_json
+from bench.records.files import read_json, write_json
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 DISTRIBUTIONS = {"open_clip": "open_clip_torch", "timm": "timm"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from methods.parts.tree import Tree
+from methods.core.tree import Tree
 
 KEPT = 2
 _TREE = "__tree__"

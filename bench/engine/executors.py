@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from bench.engine.hosts import Hosts, LoopHost, Problem
-from bench.engine.stacked import StackedHost
+from bench.engine.hosts.base import Hosts, LoopHost, Problem
+from bench.engine.hosts.stacked import StackedHost
 from bench.errors import UserError, nearest
-from methods.parts.clip import PromptedClassifier
+from methods.modules.clip import PromptedClassifier
 
 if TYPE_CHECKING:
-    from bench.cells import Conditions
+    from bench.engine.cell_run import Conditions
 
 EXECUTORS = ("auto", "loop", "stacked", "ray")
 
@@ -64,7 +64,7 @@ def make_hosts(problem: Problem, config: Mapping[str, Any], conditions: Conditio
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":
-        from bench.engine.ray_hosts import RayHosts
+        from bench.engine.hosts.ray import RayHosts
 
         remote = RayHosts(sorted(problem.train), config, conditions)
         return RunningHosts(name, remote, remote.close)

@@ -10,9 +10,9 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from bench.encoders import EncoderSpec
-from methods.parts.pixels import MEAN, STD, Pixels
-from methods.parts.streams import derive
-from methods.parts.task import SplitModel
+from methods.core.streams import derive
+from methods.core.task import SplitModel
+from methods.modules.pixels import MEAN, STD, Pixels
 
 __all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from methods.parts.stack_level import in_stack, one_of, outside, stack_of
+from methods.core.stacking import in_stack, one_of, outside, stack_of
 
 
 class Linear(nn.Linear):

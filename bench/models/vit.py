@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from bench.errors import UserError
 from bench.models.base import ModelSpec, Pixels
-from methods.parts.lora import AdaptedLinear
-from methods.parts.task import SplitModel
+from methods.core.task import SplitModel
+from methods.modules.lora import AdaptedLinear
 
 if TYPE_CHECKING:
     from timm.models import VisionTransformer

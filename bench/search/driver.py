@@ -17,9 +17,9 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 
-import bench.tuning  # first, since it sets what Ray reads when it is imported
-from bench.cells import SCRATCH, Conditions, record_failure
-from bench.ray_watch import watched
+import bench.scheduling.trials  # first, since it sets what Ray reads when it is imported
+from bench.engine.cell_run import SCRATCH, Conditions, record_failure
+from bench.scheduling.watch import watched
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.endings import reason_of, rounds_of, settle_done
 from bench.search.journal import Journal, Trial
@@ -45,7 +45,7 @@ def run_search(
     journal: Journal,
     limits: Limits,
     conditions: Conditions,
-    resources: bench.tuning.Resources,
+    resources: bench.scheduling.trials.Resources,
     at_once: int,
     watcher: Watcher,
 ) -> int:
@@ -82,12 +82,12 @@ def run_search(
     return searcher.lost
 
 
-class SearchTrial(bench.tuning.KeptTrial):
+class SearchTrial(bench.scheduling.trials.KeptTrial):
     """Advances one configuration."""
 
     def setup(self, config: dict[str, Any]) -> None:
         job = json.loads(config["job"])
-        self._conditions = bench.tuning.taken_up(job["conditions"])
+        self._conditions = bench.scheduling.trials.taken_up(job["conditions"])
         self._cells = [(Path(directory), config) for directory, config in job["cells"]]
         self._run: TrialRun | None = None
 
@@ -117,7 +117,7 @@ class SearchTrial(bench.tuning.KeptTrial):
         before, started = run.measured, time.monotonic()
         while not run.done:
             run.advance()
-            if run.measured != before or time.monotonic() - started >= bench.tuning.REPORT_SECONDS:
+            if run.measured != before or time.monotonic() - started >= bench.scheduling.trials.REPORT_SECONDS:
                 return
 
     def cleanup(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.cells import failure_of, whole_rounds
+from bench.engine.cell_run import failure_of, whole_rounds
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 from bench.search.trial import DivergedError

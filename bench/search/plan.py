@@ -9,15 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.cells import is_done, recorded_validations
-from bench.config import Suite, Variant
-from bench.engine.assembly import Assembled, assemble, check_method
+from bench.engine.cell_run import is_done, recorded_validations
+from bench.engine.problem import Assembled, assemble, check_method
 from bench.errors import UserError
-from bench.planning import PlannedCell, identity, plan_cells
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.suggestions import suggest
 from bench.search.trial import mean_history
+from bench.suite.model import Suite, Variant
+from bench.suite.planning import PlannedCell, identity, plan_cells
 
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""

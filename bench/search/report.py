@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bench.files import read_json, write_json
+from bench.records.files import read_json, write_json
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.suggestions import study_of

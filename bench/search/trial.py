@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from bench.cells import CellRun, Conditions, is_done, recorded_validations
+from bench.engine.cell_run import CellRun, Conditions, is_done, recorded_validations
 
 
 class DivergedError(Exception):

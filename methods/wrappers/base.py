@@ -9,7 +9,7 @@ from pydantic import SerializeAsAny, create_model
 from torch import Tensor
 
 from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task
-from methods.parts.optimisers import Optimiser
+from methods.core.optimisers import Optimiser
 
 
 class Wrapper(FedAlgorithm):

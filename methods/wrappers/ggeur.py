@@ -28,8 +28,8 @@ from torch import Generator, Tensor
 
 from methods.base import Batches, FedAlgorithm, Loss, Message, Reply, Round, Samples, State, Task
 from methods.fedavg import FedAvg
-from methods.parts.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
-from methods.parts.losses import cross_entropy
+from methods.shared.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
+from methods.shared.losses import cross_entropy
 from methods.wrappers.base import Wrapper
 
 

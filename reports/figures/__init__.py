@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from reports.beside import Beside
+from bench.records.beside import Beside
+from bench.records.reader import Run
 from reports.figures.critical_difference import Ranked
 from reports.figures.critical_difference import pictures as ranking_pictures
 from reports.figures.picture import Source
 from reports.figures.registry import supported
-from reports.records import Run
 
 __all__ = ["check_figures", "write_figures", "write_ranking"]
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from bench.records.reader import Run
 from reports.figures.panels import label_rows, legend, make_logarithmic, panels
 from reports.figures.picture import Picture, Source
 from reports.figures.style import key_of, looks_of, say_what_is_left_out
-from reports.history import average_by_round, bytes_by_round, mean_over_seeds
-from reports.records import Run
-from reports.scores import Entry, entries
+from reports.numbers.history import average_by_round, bytes_by_round, mean_over_seeds
+from reports.numbers.scores import Entry, entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bench.records.reader import Run
 from reports.figures.heat import draw_heat
 from reports.figures.panels import panels
 from reports.figures.picture import Picture, Source
-from reports.history import mean_over_seeds, metric_groups, metrics_by_round
-from reports.records import Run
-from reports.scores import entries
+from reports.numbers.history import mean_over_seeds, metric_groups, metrics_by_round
+from reports.numbers.scores import entries
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from reports.beside import PartitionRecord
+from bench.records.beside import PartitionRecord
 from reports.figures.picture import Picture, Source
 from reports.figures.style import COLOURS
 

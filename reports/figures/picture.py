@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.beside import Beside
+from bench.records.beside import Beside
+from bench.records.reader import Run
 from reports.figures.style import house_style
-from reports.files import replacing
-from reports.records import Run
+from reports.render.replacing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

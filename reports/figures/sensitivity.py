@@ -8,7 +8,7 @@ from reports.figures.heat import draw_heat
 from reports.figures.panels import label_rows, legend, panels
 from reports.figures.picture import Picture, Source
 from reports.figures.style import look
-from reports.sensitivity import Grid, Sweep, grids, mean, sweeps, symbol
+from reports.numbers.sensitivity import Grid, Sweep, grids, mean, sweeps, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

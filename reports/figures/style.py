@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from reports.records import Run
-from reports.scores import BOUNDS, Entry
+from bench.records.reader import Run
+from reports.numbers.scores import BOUNDS, Entry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from reports.beside import Beside
-from reports.files import replacing
+from bench.records.beside import Beside
+from bench.records.reader import Run
 from reports.page.content import page_content
 from reports.page.document import document, ranking_document
-from reports.records import Run
-from reports.table import Table
-from reports.tables import tables_of
+from reports.render.replacing import replacing
+from reports.tables.kinds import tables_of
+from reports.tables.table import Table
 
 __all__ = ["write_page", "write_ranking_page"]
 

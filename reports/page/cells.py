@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from bench.records.reader import CellRecord
 from reports.page.numbers import count, plain, share, short
-from reports.records import CellRecord
 
 State = Literal["done", "failed", "unfinished", "missing"]
 

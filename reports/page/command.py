@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from bench.config import as_option
-from reports.records import CellRecord, Run
+from bench.records.reader import CellRecord, Run
+from bench.suite.model import as_option
 
 OUT = "rerun"
 """Another folder than the run's own, where the cell is done already."""

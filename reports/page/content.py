@@ -4,16 +4,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reports.beside import Beside, PartitionRecord
+from bench.records.beside import Beside, PartitionRecord
+from bench.records.reader import Run
+from reports.numbers.scores import BOUNDS, domains_of
+from reports.numbers.sensitivity import BySeed, grids, sweeps, symbol
 from reports.page.cells import cell_content, state_of
 from reports.page.command import rerun_commands
 from reports.page.numbers import short
 from reports.page.papers import paper_content
 from reports.page.problems import problems
-from reports.records import Run
-from reports.scores import BOUNDS, domains_of
-from reports.sensitivity import BySeed, grids, sweeps, symbol
-from reports.table import Cell, Table
+from reports.tables.table import Cell, Table
 
 
 def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from reports.render import to_html
-from reports.table import Table
+from reports.tables.table import Table
 
 SCRIPTS = (  # in the order in which they build on each other
     "content",

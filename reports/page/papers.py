@@ -4,10 +4,10 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from bench.records.reader import Run
+from reports.numbers.scores import BySeed, Entry, entries
 from reports.page.numbers import short
-from reports.published import printed_numbers
-from reports.records import Run
-from reports.scores import BySeed, Entry, entries
+from reports.published.printed import printed_numbers
 
 AVERAGE = "AVG"
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
+from bench.records.reader import CellRecord, Run
+from reports.numbers.scores import domains_of
 from reports.page.cells import State, state_of
-from reports.records import CellRecord, Run
-from reports.scores import domains_of
 
 
 def problems(run: Run) -> list[str]:

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from reports.table import Table, plain_number
+from reports.tables.table import Table, plain_number
 
 HEADER = (
     *("suite", "table", "variant", "method", "label", "column"),

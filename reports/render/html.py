@@ -2,7 +2,7 @@
 
 from html import escape
 
-from reports.table import Cell, Row, Table, number, plain_number, probability
+from reports.tables.table import Cell, Row, Table, number, plain_number, probability
 
 
 def to_html(table: Table) -> str:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from reports.table import Cell, Row, Table
+from reports.tables.table import Cell, Row, Table
 
 MANY_COLUMNS = 9
 """From so many on, the table is set smaller, so as to stay on the page."""

@@ -2,7 +2,7 @@
 
 import re
 
-from reports.table import Cell, Row, Table
+from reports.tables.table import Cell, Row, Table
 
 
 def to_markdown(table: Table) -> str:

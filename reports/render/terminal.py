@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from reports.table import Cell, Row, Table
+from reports.tables.table import Cell, Row, Table
 
 _STYLES = {"": "", "best": "bold", "second": "underline"}
 

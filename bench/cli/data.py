@@ -1,0 +1,42 @@
+"""`bench data check|fetch|import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from bench.cli.console import make_console
+from bench.data import manage
+from bench.errors import UserError
+
+
+def check(name: str, root: Path | None) -> int:
+    """Returns 1 if anything differs from the known counts; there must be something to compare."""
+    rows = manage.check(name, root)
+    if all(row.found is None for row in rows):
+        raise UserError(rows[0].status)
+    grid = Table("domain", "split", "expected", "found", "status", "per class")
+    for row in rows:
+        expected = "–" if row.expected is None else str(row.expected)
+        per_class = " ".join(map(str, row.per_class.values()))
+        found = "–" if row.found is None else str(row.found)
+        grid.add_row(row.domain, row.split, expected, found, row.status, per_class)
+    make_console().print(grid)
+    return 0 if all(row.status == "ok" for row in rows) else 1
+
+
+def fetch(name: str, root: Path | None) -> None:
+    console = make_console()
+    for file in manage.fetch(name, _required(root)):
+        console.say(f"fetched {file}")
+
+
+def take_in(name: str, path: Path, root: Path | None, link: bool) -> None:
+    make_console().say(f"imported {manage.import_data(name, path, _required(root), link)}")
+
+
+def _required(root: Path | None) -> Path:
+    if root is None:
+        raise UserError("no folder for the data; give --data-root DIR or set BENCH_DATA_ROOT")
+    return root

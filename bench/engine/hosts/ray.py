@@ -1,0 +1,128 @@
+"""A few long-lived Ray actors, each the host of many clients.
+
+Every round each actor gets one message with the work of all its clients and gives one back. Replies arrive
+whole and are put in the order of the clients, so that the aggregation adds up the same numbers in the same
+order as in a single process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.exceptions import GetTimeoutError
+from ray.util.placement_group import get_current_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from bench.engine.hosts.base import LoopHost, Scores
+from bench.engine.problem import assemble
+from bench.engine.process import use_share
+from methods.base import Message, Reply, State
+
+if TYPE_CHECKING:
+    from bench.engine.cell_run import Conditions
+
+READY_SECONDS = float(os.environ.get("BENCH_HOST_TIMEOUT", "120"))
+
+
+@ray.remote
+class HostActor:
+    """A loop host in a process of its own; it builds its clients' data itself and never sends it."""
+
+    def __init__(self, name: str, clients: list[int], config: dict[str, Any], conditions: Conditions) -> None:
+        use_share(conditions.threads)
+        assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
+        self._host = LoopHost(assembled.problem, name)
+
+    def ready(self) -> bool:
+        return True
+
+    def run(self, phase: int, number: int, messages: list[tuple[int, Message]]) -> list[Reply]:
+        return self._host.run(phase, number, messages)
+
+    def score(self, server: State, clients: list[int]) -> list[Scores]:
+        return self._host.score(server, clients)
+
+    def observe(self, server: State, clients: list[int]) -> list[Mapping[str, float]]:
+        return self._host.observe(server, clients)
+
+    def save(self, folder: Path) -> None:
+        self._host.save(folder)
+
+    def load(self, folder: Path) -> None:
+        self._host.load(folder)
+
+
+class RayHosts:
+    """The actors behind the face of one host."""
+
+    def __init__(self, clients: Sequence[int], config: Mapping[str, Any], conditions: Conditions) -> None:
+        count = min(conditions.hosts, len(clients))
+        self._home = {client: position % count for position, client in enumerate(clients)}
+        self._actors = [
+            _place(bundle, conditions).remote(
+                str(bundle), [c for c, home in self._home.items() if home == bundle], dict(config), conditions
+            )
+            for bundle in range(count)
+        ]
+        try:
+            ray.get([actor.ready.remote() for actor in self._actors], timeout=READY_SECONDS)
+        except GetTimeoutError:
+            self.close()
+            raise RuntimeError(
+                f"the {count} hosts of this cell were not up after {READY_SECONDS:g} s: the cluster has no "
+                f"room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU each; use fewer --hosts or "
+                "smaller shares"
+            ) from None
+
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        by_home: dict[int, list[tuple[int, Message]]] = {}
+        for client, message in messages:
+            by_home.setdefault(self._home[client], []).append((client, message))
+        pending = [self._actors[home].run.remote(phase, number, part) for home, part in by_home.items()]
+        replies = {reply.client: reply for part in ray.get(pending) for reply in part}
+        return [replies[client] for client, _ in messages]
+
+    def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
+        return self._ask("score", server, clients)
+
+    def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
+        return self._ask("observe", server, clients)
+
+    def _ask(self, question: str, server: State, clients: Sequence[int]) -> list[Any]:
+        """Every client's answer to a question about the server's state, in the order of the clients."""
+        by_home: dict[int, list[int]] = {}
+        for client in clients:
+            by_home.setdefault(self._home[client], []).append(client)
+        state = ray.put(server)
+        pending = [
+            getattr(self._actors[home], question).remote(state, part) for home, part in by_home.items()
+        ]
+        answers: dict[int, Any] = {}
+        for part, values in zip(by_home.values(), ray.get(pending), strict=True):
+            answers.update(zip(part, values, strict=True))
+        return [answers[client] for client in clients]
+
+    def save(self, folder: Path) -> None:
+        ray.get([actor.save.remote(folder) for actor in self._actors])
+
+    def load(self, folder: Path) -> None:
+        ray.get([actor.load.remote(folder) for actor in self._actors])
+
+    def close(self) -> None:
+        for actor in self._actors:
+            ray.kill(actor)
+
+
+def _place(bundle: int, conditions: Conditions) -> Any:
+    """An actor class with the resources of a host, inside the trial's placement group if there is one."""
+    options: dict[str, Any] = {"num_cpus": conditions.cpus, "num_gpus": conditions.gpus}
+    group = get_current_placement_group()
+    if group is not None:
+        options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
+            placement_group=group, placement_group_bundle_index=bundle + 1
+        )
+    return HostActor.options(**options)  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""What runs leave on disk: the schema, one reader and one writer."""

@@ -1,0 +1,82 @@
+"""How long a plan will take here, and how much disk: measured on a few real steps, then multiplied."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import torch
+
+from bench.engine.cell_run import Conditions
+from bench.engine.problem import assemble
+from bench.engine.hosts.base import Problem
+from bench.errors import UserError
+from bench.runs.drive import Plan
+from methods.core.batches import Batch
+from methods.shared.losses import cross_entropy
+from methods.core.tree import Tree
+
+STEPS = 3
+
+
+def estimate(
+    plan: Plan, conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
+) -> list[str]:
+    pending = plan.pending
+    if not pending:
+        return ["nothing to run"]
+    cores, cards = os.cpu_count() or 1, torch.cuda.device_count()
+    share = f"{cpus:g} CPU" + (f" and {gpus:g} GPU" if gpus else "")
+    there = f"{cores} cores" + (f" and {cards} GPUs" if gpus else "")
+    room = min(int(cores / cpus + 1e-9), int(cards / gpus + 1e-9) if gpus else len(pending))
+    if room < 1:
+        raise UserError(
+            f"a trial needs {share} but this machine has {there}: lower --cpus-per-trial or --gpus-per-trial"
+        )
+    at_once = min(room, max_concurrent or room, len(pending))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, int(cpus)))
+    try:
+        seconds = [_cell_seconds(plan, index, conditions) for index in range(len(pending))]
+    finally:
+        torch.set_num_threads(threads)
+    total = sum(seconds)
+    weights = assemble(pending[0].config, conditions.data_root).problem.task.initial
+    model_bytes = sum(leaf.nbytes for leaf in weights.values())
+    return [
+        f"resources: {share} a trial, {at_once} at once on {there}",
+        f"time: about {total / at_once / 60:.1f} min ({total / 60:.1f} CPU min of local steps; "
+        "evaluation and server work come on top)",
+        f"disk: about {len(pending) * 0.1:.1f} MB of records, and up to "
+        f"{2 * at_once * model_bytes / 1e6:.0f} MB of checkpoints per model while it runs",
+    ]
+
+
+_step_seconds: dict[str, float] = {}
+
+
+def _cell_seconds(plan: Plan, index: int, conditions: Conditions) -> float:
+    """Local steps of the cell × the time of one step of its model at its batch size."""
+    config = plan.pending[index].config
+    key = repr([config["dataset"], config["partition"], config["model"], config["training"]])
+    if key not in _step_seconds:
+        problem = assemble(config, conditions.data_root).problem
+        batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
+        steps = problem.steps * len(problem.train) if problem.steps else problem.epochs * batches
+        per_round = steps * config["training"]["participation"]
+        _step_seconds[key] = _one_step(problem) * per_round * config["training"]["rounds"]
+    return _step_seconds[key]
+
+
+def _one_step(problem: Problem) -> float:
+    largest = max(problem.train.values(), key=lambda samples: len(samples.y))
+    batch = Batch(largest.x[: problem.batch_size], largest.y[: problem.batch_size])
+    task = problem.task
+
+    def loss(params: Tree, batch: Batch) -> torch.Tensor:
+        return cross_entropy(task.logits(params, batch.x), batch)
+
+    task.train(task.initial, loss, [batch])
+    started = time.perf_counter()
+    task.train(task.initial, loss, [batch] * STEPS)
+    return (time.perf_counter() - started) / STEPS

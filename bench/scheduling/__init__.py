@@ -1,0 +1,1 @@
+"""Ray: the cluster, and the trials that run on it."""

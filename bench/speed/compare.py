@@ -1,0 +1,249 @@
+"""`bench speed`: updates per CPU second of each executor and of a plain PyTorch loop, measured in turn.
+
+The small works are those on which public frameworks are compared: an MLP 64-128-10, 100 clients of which 10
+take part in a round, batch 16; one step a client (`digits`) or twenty (`synth`). `cnn` is a round of the
+Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
+512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16;
+`vit` is a round of FedSDG: ten clients, a small transformer with shared and private adapters and gates.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+import torch
+from rich.table import Table
+from torch import Tensor, nn
+
+from bench.cli.console import make_console
+from bench.engine.federation import Federation
+from bench.engine.hosts.base import Host, LoopHost, Problem, Samples
+from bench.engine.hosts.stacked import StackedHost
+from bench.engine.process import use_share
+from bench.errors import UserError, nearest
+from bench.models.architectures.cnn import CNN
+from bench.models.architectures.head import Head
+from bench.models.architectures.mlp import MLP
+from bench.models.architectures.vit_mini import VitMini
+from bench.models.base import ModelSpec, seeded_model
+from methods.base import FedAlgorithm
+from methods.core.optimisers import SGD, Adam, Optimiser
+from methods.core.task import SplitModel, Task, initial_tree
+from methods.fedavg import FedAvg
+from methods.fedsdg import FedSDG
+
+
+@dataclass(frozen=True)
+class Work:
+    model: ModelSpec
+    clients: Callable[[], list[Samples]]
+    per_round: int
+    rounds: int
+    epochs: int
+    batch_size: int
+    optimiser: Optimiser
+    hosts: tuple[type[Host], ...]
+    method: FedAlgorithm = field(default_factory=FedAvg)
+    by_hand: Callable[[Work, list[Samples]], Callable[[int], None]] | None = None
+    """The plain loop, where it is not that of FedAvg."""
+
+
+def compare(name: str, repeats: int) -> None:
+    if name not in WORKS:
+        raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
+    threads = torch.get_num_threads()
+    use_share(threads=1)
+    try:
+        for title, work in WORKS[name].items():
+            _print_rates(title, measure(work, repeats), repeats)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _print_rates(title: str, rates: dict[str, list[float]], repeats: int) -> None:
+    grid = Table(
+        "executor", "updates per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
+    )
+    plain = rates["plain loop"]
+    for side, values in rates.items():
+        ratio = median(value / base for value, base in zip(values, plain, strict=True))
+        grid.add_row(side, f"{median(values):.1f}", f"{ratio:.2f}")
+    make_console().print(grid)
+
+
+def measure(work: Work, repeats: int) -> dict[str, list[float]]:
+    """Side → updates per CPU second of every repetition; taking turns, the sides meet the same noise."""
+    clients = work.clients()
+    sides: dict[str, Callable[[int], None]] = {"plain loop": (work.by_hand or _plain_loop)(work, clients)}
+    for host in work.hosts:
+        sides[{LoopHost: "in order", StackedHost: "stacked"}[host]] = _ours(work, clients, host)
+    rates: dict[str, list[float]] = {side: [] for side in sides}
+    for side in sides.values():
+        side(1)
+    for _ in range(repeats):
+        for name, side in sides.items():
+            started = time.process_time()
+            side(work.rounds)
+            rates[name].append(work.rounds * work.per_round / (time.process_time() - started))
+    return rates
+
+
+def _ours(work: Work, clients: list[Samples], host: type[Host]) -> Callable[[int], None]:
+    model = fresh_model(work, clients)
+    train = dict(enumerate(clients))
+    problem = Problem(
+        task=Task(model, initial_tree(model), CLASSES, len(train), work.optimiser, seed=0),
+        method=work.method,
+        epochs=work.epochs,
+        batch_size=work.batch_size,
+        train=train,
+        validation={},
+        test={},
+        own_test={},
+    )
+    federation = Federation(problem, host(problem), work.per_round / len(train))
+
+    def advance(rounds: int) -> None:
+        for _ in range(rounds):
+            federation.advance()
+
+    return advance
+
+
+def _plain_loop(work: Work, clients: list[Samples]) -> Callable[[int], None]:
+    """FedAvg as one would write it by hand: one module, one torch optimiser a client, weighted average."""
+    model = fresh_model(work, clients)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    choice = np.random.default_rng(0)
+    settings = work.optimiser
+    assert isinstance(settings, SGD)
+
+    def train(client: Samples) -> None:
+        optimiser = torch.optim.SGD(
+            model.parameters(), settings.lr, settings.momentum, weight_decay=settings.weight_decay
+        )
+        for _ in range(work.epochs):
+            for at in torch.randperm(len(client.y)).split(work.batch_size):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(model(client.x[at]), client.y[at]).backward()
+                optimiser.step()
+
+    def advance(rounds: int) -> None:
+        nonlocal state
+        for _ in range(rounds):
+            chosen = choice.choice(len(clients), work.per_round, replace=False)
+            total = sum(len(clients[k].y) for k in chosen)
+            summed = {name: torch.zeros_like(value) for name, value in state.items()}
+            for k in chosen:
+                model.load_state_dict(state)
+                train(clients[k])
+                for name, value in model.state_dict().items():
+                    summed[name] += value * (len(clients[k].y) / total)
+            state = summed
+
+    return advance
+
+
+def fresh_model(work: Work, clients: list[Samples]) -> SplitModel:
+    return seeded_model(work.model, tuple(clients[0].x.shape[1:]), CLASSES, seed=0)
+
+
+CLASSES = 10
+
+
+def _fedsdg_by_hand(work: Work, clients: list[Samples]) -> Callable[[int], None]:
+    from bench.speed.fedsdg import plain_loop
+
+    return plain_loop(work, fresh_model(work, clients), clients)
+
+
+def _digits() -> list[Samples]:
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))[:1600]
+    return _dealt(torch.from_numpy(x[order] / 16).float(), torch.from_numpy(y[order]).long(), 100)
+
+
+def _synth() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(100 * 320, 64, generator=draw)
+    return _dealt(x, (x @ torch.randn(64, CLASSES, generator=draw)).argmax(dim=1), 100)
+
+
+def _embeddings() -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(100 * 320, 512, generator=draw)
+    return _dealt(x, (x @ torch.randn(512, CLASSES, generator=draw)).argmax(dim=1), 100)
+
+
+def _images(sizes: tuple[int, ...]) -> list[Samples]:
+    draw = torch.Generator().manual_seed(0)
+
+    def client(size: int) -> Samples:
+        x = torch.randint(0, 256, (size, 3, 32, 32), generator=draw, dtype=torch.uint8)
+        x = x.contiguous(memory_format=torch.channels_last)
+        return Samples(x, torch.randint(0, CLASSES, (size,), generator=draw))
+
+    return [client(size) for size in sizes]
+
+
+def _dealt(x: Tensor, y: Tensor, clients: int) -> list[Samples]:
+    return [Samples(*part) for part in zip(x.chunk(clients), y.chunk(clients), strict=True)]
+
+
+_SMALL = {
+    "model": MLP(hidden=128),
+    "per_round": 10,
+    "epochs": 1,
+    "batch_size": 16,
+    "optimiser": SGD(lr=0.1),
+    "hosts": (LoopHost, StackedHost),
+}
+_HEADS = {
+    "model": Head(),
+    "clients": _embeddings,
+    "per_round": 100,
+    "rounds": 1,
+    "epochs": 1,
+    "optimiser": SGD(lr=0.1),
+    "hosts": (LoopHost, StackedHost),
+}
+WORKS: dict[str, dict[str, Work]] = {
+    "digits": {"digits": Work(clients=_digits, rounds=50, **_SMALL)},  # type: ignore[arg-type]
+    "synth": {"synth": Work(clients=_synth, rounds=5, **_SMALL)},  # type: ignore[arg-type]
+    "cnn": {
+        "cnn": Work(
+            model=CNN(),
+            clients=lambda: _images((179, 153, 47, 25)),
+            per_round=4,
+            rounds=1,
+            epochs=1,
+            batch_size=64,
+            optimiser=SGD(lr=0.01, momentum=0.9, weight_decay=1e-5),
+            hosts=(LoopHost,),
+        )
+    },
+    "heads": {
+        f"heads, batch {size}": Work(batch_size=size, **_HEADS)  # type: ignore[arg-type]
+        for size in (64, 16)
+    },
+    "vit": {
+        "vit": Work(
+            model=VitMini(),
+            clients=lambda: _images((64,) * 10),
+            per_round=10,
+            rounds=1,
+            epochs=1,
+            batch_size=32,
+            optimiser=Adam(lr=1e-3, clip_norm=1.0),
+            hosts=(LoopHost, StackedHost),
+            method=FedSDG(),
+            by_hand=_fedsdg_by_hand,
+        )
+    },
+}

@@ -1,0 +1,78 @@
+"""FedSDG as one would write it by hand, for `bench speed`: one module, one torch optimiser a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from bench.engine.hosts.base import Samples
+from methods.core.task import SplitModel
+from methods.fedsdg import FedSDG
+from methods.modules.lora import adapted_layers, first_factor
+
+if TYPE_CHECKING:
+    from bench.speed.compare import Work
+
+
+def plain_loop(work: Work, model: SplitModel, clients: list[Samples]) -> Callable[[int], None]:
+    method, settings = work.method, work.optimiser
+    assert isinstance(method, FedSDG)
+    clip_norm = settings.clip_norm or float("inf")
+    shared = [leaf for leaf in model.parameters() if leaf.requires_grad]
+    layers = list(adapted_layers(model).values())
+    gates = nn.Parameter(torch.zeros(1 + max(layer.block for layer in layers)))
+    private = []
+    for layer in layers:
+        layer.private_a = nn.Parameter(first_factor(layer.rank, layer.frozen.in_features))
+        layer.private_b = nn.Parameter(torch.zeros(layer.frozen.out_features, layer.rank))
+        private += [layer.private_a, layer.private_b]
+        del layer.gate  # so that it can be set to something computed
+    server = [leaf.detach().clone() for leaf in shared]
+    own = [[leaf.detach().clone() for leaf in (*private, gates)] for _ in clients]
+
+    def train(client: Samples) -> None:
+        groups = [
+            {"params": shared, "lr": settings.lr},
+            {"params": private, "lr": method.private_lr},
+            {"params": [gates], "lr": method.gate_lr},
+        ]
+        optimiser = torch.optim.Adam(groups)
+        for _ in range(work.epochs):
+            for at in torch.randperm(len(client.y)).split(work.batch_size):
+                optimiser.zero_grad()
+                m = gates.sigmoid()
+                for layer in layers:
+                    layer.gate = m[layer.block]
+                size = torch.stack([leaf.square().sum() for leaf in private]).sum()
+                loss = nn.functional.cross_entropy(model(client.x[at]), client.y[at])
+                (loss + method.lam1 * m.sum() + method.lam2 * size).backward()
+                nn.utils.clip_grad_norm_([*shared, *private, gates], clip_norm)
+                optimiser.step()
+
+    def advance(rounds: int) -> None:
+        for _ in range(rounds):
+            updates = []
+            for k, client in enumerate(clients):
+                _set([*shared, *private, gates], [*server, *own[k]])
+                train(client)
+                own[k] = [leaf.detach().clone() for leaf in (*private, gates)]
+                updates.append(
+                    torch.cat([(y - x).flatten() for y, x in zip(shared, server, strict=True)]).detach()
+                )
+            mean = torch.stack(updates).mean(dim=0)
+            alpha = torch.stack([torch.cosine_similarity(update, mean, dim=0) for update in updates]).relu()
+            step = sum(weight * update for weight, update in zip(alpha / alpha.sum(), updates, strict=True))
+            assert isinstance(step, Tensor)
+            parts = step.split([leaf.numel() for leaf in server])
+            server[:] = [leaf + part.view_as(leaf) for leaf, part in zip(server, parts, strict=True)]
+
+    return advance
+
+
+def _set(leaves: list[nn.Parameter], values: list[Tensor]) -> None:
+    with torch.no_grad():
+        for leaf, value in zip(leaves, values, strict=True):
+            leaf.copy_(value)

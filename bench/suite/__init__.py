@@ -1,0 +1,1 @@
+"""Suites: their YAML model, loading, overrides, and the planning of cells."""

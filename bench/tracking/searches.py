@@ -1,0 +1,86 @@
+"""Searches in MLflow: an experiment `SUITE tuning`, a parent run per search, a child per trial."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.search.journal import Trial
+from bench.search.plan import Search
+from bench.tracking.tracker import Tracker, digest_of
+from bench.tracking.view import CellView, Point
+
+
+class SearchTracker(Tracker):
+    def log_trial(self, search: Search, trial: Trial) -> None:
+        """Make the run of a trial that ended, or complete the one it has."""
+        with self._failures_reported(f"trial {trial.number} of {search.method}"):
+            folder = search.folders(trial)[0]
+            digest = hashlib.sha256(json.dumps(asdict(trial), sort_keys=True).encode()).hexdigest()
+            if not self._is_logged(folder, digest):
+                view = _view_of(search, trial, self._parent(search))
+                self._mark(folder, self._write_run(view, "search_trial"), digest)
+
+    def log_search(self, search: Search, figures: Mapping[str, float], artefacts: Sequence[Path]) -> None:
+        """The figures of the whole search so far, and the files made from them."""
+        with self._failures_reported(f"the search of {search.method}"):
+            digest = digest_of(artefacts)
+            if self._is_logged(search.directory, digest):
+                return
+            client, run_id = self._connect(), self._parent(search)
+            for name, value in figures.items():
+                client.log_metric(run_id, name, value)
+            for path in artefacts:
+                client.log_artifact(run_id, str(path))
+            client.set_terminated(run_id)
+            self._mark(search.directory, run_id, digest)
+
+    def _parent(self, search: Search) -> str:
+        client, experiment = self._connect(), self._experiment(_experiment(search))
+        run = self._find(experiment, "search_run", search.identity)
+        if run is None:
+            tags = {
+                "search_run": search.identity,
+                "suite": search.suite.suite,
+                "method": search.method,
+                "search": search.algorithm,
+                "scheduler": search.scheduler,
+                "space": search.space.name,
+                "record": search.directory.relative_to(search.out).as_posix(),
+            }
+            run = client.create_run(experiment, tags=tags, run_name=f"{search.method} search")
+        run_id: str = run.info.run_id
+        return run_id
+
+
+def _experiment(search: Search) -> str:
+    return f"{search.suite.suite} tuning"
+
+
+def _view_of(search: Search, trial: Trial, parent: str) -> CellView:
+    records = [file for folder in search.folders(trial) if (file := folder / "rounds.jsonl").exists()]
+    ended = max((round(file.stat().st_mtime * 1000) for file in records), default=0)
+    values = search.space.default | trial.values
+    return CellView(
+        suite=_experiment(search),
+        name=f"{search.method} trial {trial.number}",
+        status="FAILED" if trial.outcome == "failed" else "FINISHED",
+        started=ended,
+        ended=ended,
+        tags={
+            "search_trial": f"{search.identity}-{trial.number}",
+            "mlflow.parentRunId": parent,
+            "method": search.method,
+            "outcome": trial.outcome or "open",
+            **({"error": trial.reason} if trial.reason else {}),
+        },
+        parameters={
+            key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()
+        },
+        points=[
+            Point("validation", validation, number, ended) for number, validation in search.history(trial)
+        ],
+    )

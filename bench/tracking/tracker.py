@@ -1,0 +1,285 @@
+"""MLflow as a view of the records: an experiment per suite, a run per cell, written by the driver alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+from bench.errors import UserError, nearest
+from bench.tracking.view import CellView, Point, view_of
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+MARKER = "mlflow.json"
+SCHEMES = ("http", "https", "mssql", "mysql", "postgresql", "sqlite")
+PARAMETERS_PER_BATCH = 100
+METRICS_PER_BATCH = 900
+
+# Set before MLflow is first imported, unless the user did: no messages between ours, no usage reports to its
+# makers, and a server that is down found out in seconds rather than minutes.
+ENVIRONMENT = {
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+}
+
+
+class TrackingError(Exception):
+    """MLflow could not be written. The records are whole, and the next run logs what is missing."""
+
+
+class Tracker:
+    """Writes cells and suites to one MLflow tracking store; importing MLflow waits until there is a need."""
+
+    def __init__(self, uri: str | None, out: Path) -> None:
+        self._uri = _absolute(uri or f"sqlite:///{out.absolute() / 'mlflow.db'}")
+        self._database = _sqlite_file(self._uri)
+        self._out = out.absolute()
+        self._client: MlflowClient | None = None
+        self._experiments: dict[str, str] = {}
+        self.address = without_credentials(self._uri)
+
+    def pending(self, cell_dirs: Iterable[Path]) -> list[Path]:
+        """The cells that ended and are not in this store with their present result."""
+        ended = [(cell, _end_file(cell)) for cell in cell_dirs]
+        return [cell for cell, end in ended if end and not self._is_logged(cell, digest_of([end]))]
+
+    def log_cell(self, run_dir: Path, cell_dir: Path) -> None:
+        """Make the run of this cell, or complete the one it has."""
+        with self._failures_reported(cell_dir.name):
+            end = _end_file(cell_dir)
+            if end is None:
+                raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
+            digest = digest_of([end])
+            run_id = self._write_run(view_of(run_dir, cell_dir), "cell")
+            client = self._connect()
+            for name in ("config.json", "result.json"):
+                if (cell_dir / name).exists():
+                    client.log_artifact(run_id, str(cell_dir / name))
+            self._mark(cell_dir, run_id, digest)
+
+    def log_suite(self, run_dir: Path) -> None:
+        """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
+        with self._failures_reported("the tables and figures"):
+            artefacts = suite_artefacts(run_dir)
+            digest = digest_of(artefacts)
+            if self._is_logged(run_dir, digest):
+                return
+            suite = json.loads((run_dir / "plan.json").read_text())["suite"]
+            client = self._connect()
+            key = f"{suite['name']} v{suite['version']}"
+            experiment = self._experiment(suite["name"])
+            run = self._find(experiment, "suite_run", key)
+            if run is None:
+                tags = {"suite_run": key, "suite": suite["name"]}
+                run = client.create_run(experiment, tags=tags, run_name=key)
+            for path in artefacts:
+                inside = path.is_relative_to(run_dir) and path.parent != run_dir
+                folder = path.parent.relative_to(run_dir).as_posix() if inside else None
+                client.log_artifact(run.info.run_id, str(path), folder)
+            client.set_terminated(run.info.run_id)
+            self._mark(run_dir, run.info.run_id, digest)
+
+    def ui_command(self) -> str:
+        """What shows the runs: the command that opens the store, or the address of the server."""
+        if self.address.startswith("http"):
+            return self.address
+        program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
+        return f"{shlex.quote(program)} ui --backend-store-uri {shlex.quote(self.address)}"
+
+    def _connect(self) -> MlflowClient:
+        if self._client is None:
+            for variable, value in ENVIRONMENT.items():
+                os.environ.setdefault(variable, value)
+            from mlflow import MlflowClient
+
+            for noisy in ("mlflow", "alembic"):  # Ray Tune may have imported MLflow before
+                logging.getLogger(noisy).setLevel(logging.CRITICAL)
+            logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+            if self._database is not None:
+                _create_database(self._database)
+            self._client = MlflowClient(tracking_uri=self._uri)
+        return self._client
+
+    def _experiment(self, name: str) -> str:
+        if name not in self._experiments:
+            client = self._connect()
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                self._experiments[name] = client.create_experiment(name, self._artefact_location())
+            else:
+                if found.lifecycle_stage == "deleted":
+                    client.restore_experiment(found.experiment_id)
+                self._experiments[name] = found.experiment_id
+        return self._experiments[name]
+
+    def _artefact_location(self) -> str | None:
+        """Beside the database, since MLflow would take the working directory; a server has its own place."""
+        if self.address.startswith("http"):
+            return None
+        folder = self._database.parent if self._database else self._out
+        return (folder / "mlartifacts").as_uri()
+
+    def _find(self, experiment: str, tag: str, value: str) -> Run | None:
+        runs = self._connect().search_runs([experiment], f"tags.{tag} = '{value}'", max_results=1)
+        return runs[0] if runs else None
+
+    def _write_run(self, view: CellView, key: str) -> str:
+        """Under the tag `key` there is one run at most."""
+        client = self._connect()
+        from mlflow.entities import Metric, Param, RunTag
+
+        experiment = self._experiment(view.suite)
+        run = self._find(experiment, key, view.tags[key])
+        logged = self._logged_points(run) if run else set()
+        if run and not (
+            logged <= {point.identity for point in view.points}
+            and run.data.params.items() <= view.parameters.items()
+        ):
+            # MLflow cannot take values back, so a run that tells another story makes room.
+            client.delete_run(run.info.run_id)
+            run, logged = None, set()
+        if run is None:
+            run = client.create_run(experiment, view.started, view.tags, view.name)
+        else:
+            for stale in {"error"} & run.data.tags.keys() - view.tags.keys():
+                client.delete_tag(run.info.run_id, stale)
+            client.log_batch(run.info.run_id, tags=[RunTag(*tag) for tag in view.tags.items()])
+        run_id: str = run.info.run_id
+
+        parameters = [Param(*item) for item in view.parameters.items() if item[0] not in run.data.params]
+        metrics = [
+            Metric(point.metric, point.value, point.time, point.step)
+            for point in view.points
+            if point.identity not in logged
+        ]
+        while parameters or metrics:
+            client.log_batch(run_id, metrics[:METRICS_PER_BATCH], parameters[:PARAMETERS_PER_BATCH])
+            metrics, parameters = metrics[METRICS_PER_BATCH:], parameters[PARAMETERS_PER_BATCH:]
+        client.set_terminated(run_id, view.status, view.ended)
+        return run_id
+
+    def _logged_points(self, run: Run) -> set[tuple[str, int, str]]:
+        client = self._connect()
+        return {
+            Point(point.key, point.value, point.step, point.timestamp).identity
+            for metric in run.data.metrics
+            for point in client.get_metric_history(run.info.run_id, metric)
+        }
+
+    def _is_logged(self, folder: Path, digest: str) -> bool:
+        if self._database is not None and not self._database.exists():
+            return False
+        try:
+            marker = json.loads((folder / MARKER).read_text())
+        except (OSError, ValueError):
+            return False
+        return (marker.get("uri"), marker.get("sha256")) == (self.address, digest)
+
+    def _mark(self, folder: Path, run_id: str, digest: str) -> None:
+        marker = folder / MARKER
+        temporary = marker.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"uri": self.address, "run_id": run_id, "sha256": digest}) + "\n")
+        temporary.replace(marker)
+
+    @contextmanager
+    def _failures_reported(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong in or behind MLflow costs the view, never the benchmark."""
+        try:
+            yield
+        except Exception as error:
+            lines = str(error).replace(self._uri, self.address).splitlines() or [type(error).__name__]
+            cause = textwrap.shorten(re.sub(r"://[^/\s]*@", "://", lines[0]), 160)
+            raise TrackingError(
+                f"MLflow at {self.address} did not take {what} ({cause}); "
+                "the records are complete, run the same command again to log them."
+            ) from error
+
+
+def suite_artefacts(run_dir: Path) -> list[Path]:
+    """The tables, figures and pages in a run's folder, whoever made them."""
+    found = (path for pattern in ("tables/*", "figures/*", "*.html") for path in run_dir.glob(pattern))
+    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+
+
+def recorded_store(run_dir: Path) -> str | None:
+    """The address of the store that has the tables of this run, without credentials; None if none has."""
+    try:
+        return str(json.loads((run_dir / MARKER).read_text())["uri"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def without_credentials(uri: str) -> str:
+    """The address alone: no user, password or query. A password may hold any character but the last @."""
+    if uri.startswith("sqlite"):
+        return uri
+    scheme, _, rest = uri.partition("://")
+    address = re.sub(r"^[^@]*@(?:[^/?#]*@)?", "", rest)
+    return f"{scheme}://{re.split('[?#]', address)[0]}"
+
+
+def _absolute(uri: str) -> str:
+    """The URI checked, a relative SQLite file taken from the working directory."""
+    scheme, separator, rest = uri.partition("://")
+    dialect = scheme.partition("+")[0]
+    if not separator or dialect not in SCHEMES:
+        wrong = f"--tracking-uri '{without_credentials(uri) if separator else uri}'"
+        if separator and dialect != "file":
+            raise UserError(f"{wrong} has the unknown scheme '{dialect}'; {nearest(dialect, SCHEMES)}")
+        raise UserError(f"{wrong} is a folder, which MLflow 3 does not write to; use sqlite:///FILE.db.")
+    if dialect != "sqlite":
+        return uri
+    if not rest.removeprefix("/"):
+        raise UserError(f"--tracking-uri '{uri}' names no file; use sqlite:///FILE.db.")
+    return f"{scheme}:///{Path(rest.removeprefix('/')).absolute()}"
+
+
+def _sqlite_file(uri: str) -> Path | None:
+    return Path(uri.partition(":///")[2]) if uri.startswith("sqlite") else None
+
+
+def _create_database(path: Path) -> None:
+    """Make the tables aside and move them into place: a kill half-way, or two drivers, would spoil them."""
+    from mlflow import MlflowClient
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        if path.exists():
+            return
+        aside = path.with_name(f".{path.name}.new")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        MlflowClient(tracking_uri=f"sqlite:///{aside / path.name}")
+        (aside / path.name).replace(path)
+        shutil.rmtree(aside)
+
+
+def _end_file(cell_dir: Path) -> Path | None:
+    """The file that says how the cell ended, if it did."""
+    candidates = (cell_dir / "result.json", cell_dir / "error.json")
+    return next((path for path in candidates if path.exists()), None)
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""The framework that methods are written in."""

@@ -1,0 +1,179 @@
+"""A client's samples, cut into the steps of one round.
+
+The same method code meets two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
+shorter, and `PaddedBatches`, where all clients of a round are stacked and padded to one shape, with masks
+that say which samples and which steps are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from methods.core.draws import normal, uniform
+from methods.core.rows import rows
+
+
+class Samples(NamedTuple):
+    x: Tensor
+    y: Tensor
+
+    @property
+    def bytes(self) -> int:
+        return self.x.nbytes + self.y.nbytes
+
+
+class Batch(NamedTuple):
+    x: Tensor
+    y: Tensor
+    mask: Tensor | None = None
+    """1 for a real sample, 0 for padding; None: all are real."""
+    live: Tensor | None = None
+    """Whether this step is real for this client; None: it is."""
+    stacked: bool = False
+    """Whether this is one client of a stack, seen from inside `vmap`."""
+    key: int | Tensor = 0
+    """What this step's random numbers depend on."""
+
+    def uniform(self, *shape: int, stream: int = 0) -> Tensor:
+        """Random numbers in [0, 1), the same whatever the executor; another stream gives others."""
+        return uniform(self.key, stream, shape, self.y.device)
+
+    def normal(self, *shape: int, stream: int = 0) -> Tensor:
+        """The same, normally distributed."""
+        return normal(self.key, stream, shape, self.y.device)
+
+    def mean(self, per_sample: Tensor) -> Tensor:
+        """The mean over the real samples."""
+        if self.mask is None:
+            return per_sample.mean()
+        return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
+
+
+class Batches(Protocol):
+    @property
+    def steps(self) -> int | Tensor:
+        """How many real steps this client takes in the round."""
+
+    @property
+    def samples(self) -> int | Tensor:
+        """How many training samples the client holds."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The steps of the round, in order."""
+
+    def once(self) -> Iterator[Batch]:
+        """Every sample of the client exactly once, in bounded pieces."""
+
+
+class RaggedBatches:
+    """One client's batches, cut from its own tensors; `renewed` gives other samples to later epochs."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        orders: list[Tensor],
+        size: int,
+        key: int = 0,
+        renewed: Callable[[int], Samples] | None = None,
+    ) -> None:
+        self._samples, self._orders, self._size = samples, orders, size
+        self._key, self._renewed = key, renewed
+
+    @property
+    def steps(self) -> int:
+        return sum(-(-len(order) // self._size) for order in self._orders)
+
+    @property
+    def samples(self) -> int:
+        return len(self._samples.y)
+
+    def __iter__(self) -> Iterator[Batch]:
+        key = self._key
+        for epoch, order in enumerate(self._orders):
+            x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
+            for part in order.split(GATHERED * self._size):
+                for xs, ys in zip(rows(x, part).split(self._size), y[part].split(self._size), strict=True):
+                    yield Batch(xs, ys, key=key)
+                    key += 1
+
+    def once(self) -> Iterator[Batch]:
+        pieces = zip(self._samples.x.split(PIECE), self._samples.y.split(PIECE), strict=True)
+        return (Batch(x, y) for x, y in pieces)
+
+
+class PaddedBatches(NamedTuple):
+    """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
+
+    x: Tensor
+    y: Tensor
+    order: Tensor
+    """steps × batch size, positions in the pool."""
+    mask: Tensor | None
+    live: Tensor | None
+    start: Tensor
+    """Where the client's samples begin in the pool."""
+    steps: Tensor
+    samples: Tensor
+    most: int
+    """Samples of the largest client of the stack."""
+    key: Tensor
+    """What the client's random numbers of this round depend on."""
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        for step in range(self.order.shape[0]):
+            at = self.order[step]
+            yield Batch(
+                rows(self.x, at),
+                rows(self.y, at),
+                None if self.mask is None else self.mask[step],
+                None if self.live is None else self.live[step],
+                stacked=True,
+                key=self.key + step,
+            )
+
+    def once(self) -> Iterator[Batch]:
+        for first in range(0, self.most, PIECE):
+            number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
+            at = self.start + torch.minimum(number, self.samples - 1)
+            x, y = rows(self.x, at), rows(self.y, at)
+            yield Batch(x, y, (number < self.samples).float(), stacked=True)
+
+
+PIECE = 128
+"""Samples per piece of `once`."""
+GATHERED = 64
+"""Steps whose samples are brought together in one go: quicker than one by one, and of bounded size."""
+
+
+def steps_of(orders: list[list[Tensor]], size: int) -> list[int]:
+    """How many steps each client takes."""
+    return [sum(-(-len(permutation) // size) for permutation in epochs) for epochs in orders]
+
+
+def stack_orders(
+    orders: list[list[Tensor]], starts: list[int], size: int
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Pad several clients' visiting orders to one (clients, steps, size) block of pool positions.
+
+    `orders[k]` holds client k's permutation for every epoch, `starts[k]` where its samples begin in the pool.
+    """
+    steps = steps_of(orders, size)
+    most = max(steps)
+    if all(step == most for step in steps) and all(len(part) % size == 0 for k in orders for part in k):
+        visits = torch.cat([order for epochs in orders for order in epochs]).view(len(orders), -1)
+        return (visits + torch.tensor(starts)[:, None]).view(len(orders), most, size), None, None
+    order = torch.tensor(starts)[:, None].expand(-1, most * size).clone()
+    mask = torch.zeros(len(orders), most * size)
+    for k, epochs in enumerate(orders):
+        first = 0
+        for permutation in epochs:
+            cells = slice(first, first + len(permutation))
+            order[k, cells] = permutation + starts[k]
+            mask[k, cells] = 1
+            first += -(-len(permutation) // size) * size
+    live = None if min(steps) == most else torch.arange(most) < torch.tensor(steps)[:, None]
+    return order.view(-1, most, size), mask.view(-1, most, size), live

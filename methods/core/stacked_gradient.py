@@ -1,0 +1,45 @@
+"""The gradients of all clients of a stack, from inside `vmap`.
+
+`torch.func.grad` is the plain way and serves where nothing better is at hand. The quick way lifts the
+clients' parameters out of `vmap`, lets ordinary autograd record the loss of the whole stack, and
+differentiates the sum of the losses once: client k's loss depends on client k's parameters alone, so each
+gets its own gradient. That saves a fifth of the time of a small step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from methods.core.stacking import in_stack, is_stacked, one_of, outside, stack_of
+
+Value: TypeAlias = Callable[[list[Tensor]], Tensor]
+
+
+def stacked_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[Tensor]:
+    """`like` is any tensor of the stack; it tells how many clients there are."""
+    return quick_gradient(value, params, like) if in_stack(like) else plain_gradient(value, params)
+
+
+def plain_gradient(value: Value, params: list[Tensor]) -> list[Tensor]:
+    return torch.func.grad(value)(params)
+
+
+def quick_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[Tensor]:
+    with outside():
+        count = len(stack_of(like))
+        leaves = [_lifted(param, count).detach().requires_grad_() for param in params]
+    loss = value([one_of(leaf) for leaf in leaves])
+    with outside():
+        grads = torch.autograd.grad(stack_of(loss).sum(), leaves, materialize_grads=True)
+    return [one_of(grad) for grad in grads]
+
+
+def _lifted(param: Tensor, count: int) -> Tensor:
+    """The parameters of all clients; a shared one is repeated without a copy."""
+    if is_stacked(param):
+        return stack_of(param)
+    return param.unsqueeze(0).expand(count, *param.shape)

@@ -1,0 +1,158 @@
+"""What a method sees of a cell: the model as a pure function, and how to train it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from methods.core.batches import Batch
+from methods.core.optimisers import Optimiser
+from methods.core.streams import generator
+from methods.core.training import ONE_CLIENT, Loss, Mode, train
+from methods.core.tree import Tree
+from methods.modules.pixels import Pixels
+
+
+class SplitModel(nn.Module):
+    """x → encoder → z → projector → classifier → logits, in parts that a method can call.
+
+    A model without a projector has the identity there; `feature_size` and `embedding_size` are the widths
+    of the encoder's and the projector's output.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        projector: nn.Module,
+        classifier: nn.Module,
+        *,
+        feature_size: int,
+        embedding_size: int,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.projector, self.classifier = encoder, projector, classifier
+        self.feature_size, self.embedding_size = feature_size, embedding_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.projector(self.encoder(x)))
+
+
+@dataclass(frozen=True)
+class Task:
+    """Model, optimiser and sizes of one cell. Parameters are always an argument, never kept here."""
+
+    model: SplitModel
+    initial: Tree
+    """The weights every method starts from at this seed: what trains, and the buffers that follow."""
+    classes: int
+    clients: int
+    optimiser: Optimiser
+    seed: int
+    domains: tuple[int, ...] = ()
+    """Client → number of its domain; empty where clients have samples of several domains."""
+    input_shape: tuple[int, ...] | None = None
+    """Of one sample; None: unknown."""
+    mode: Mode = field(default=ONE_CLIENT, repr=False)
+
+    def floats(self, x: Tensor) -> Tensor:
+        """Samples to compute with: bytes of pictures as the model's first layer turns them into floats."""
+        return x if x.is_floating_point() else self._pixels(x)
+
+    def logits(self, params: Tree, x: Tensor) -> Tensor:
+        return self._call(self.model, params, x)
+
+    def encode(self, params: Tree, x: Tensor) -> Tensor:
+        """z, the encoder's output."""
+        return self._call(self.model.encoder, params.below("encoder"), x)
+
+    def project(self, params: Tree, z: Tensor) -> Tensor:
+        return self._call(self.model.projector, params.below("projector"), z)
+
+    def classify(self, params: Tree, embedding: Tensor) -> Tensor:
+        return self._call(self.model.classifier, params.below("classifier"), embedding)
+
+    def logits_from(self, params: Tree, z: Tensor) -> Tensor:
+        """The logits for encoder outputs already at hand."""
+        return self.classify(params, self.project(params, z))
+
+    def train(
+        self, start: Tree, loss: Loss, batches: Iterable[Batch], optimiser: Optimiser | None = None
+    ) -> Tree:
+        """The client's steps of this round on `loss(parameters, batch)`, beginning at `start`."""
+        return train(start, loss, batches, optimiser or self.optimiser, self.trainable, self.mode)
+
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """For looking without learning: no gradients, and batch norm uses and keeps its statistics."""
+        was_training = self.model.training
+        if self._has_modes:
+            self.model.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            if self._has_modes:
+                self.model.train(was_training)
+
+    def generator(self, stream: str, *keys: int) -> torch.Generator:
+        return generator(self.seed, stream, *keys)
+
+    @cached_property
+    def device(self) -> torch.device:
+        return next(iter(self.initial.values())).device
+
+    @cached_property
+    def trainable(self) -> frozenset[str]:
+        return frozenset(name for name, leaf in self.model.named_parameters() if leaf.requires_grad)
+
+    @cached_property
+    def has_trainable_features(self) -> bool:
+        return any(name.startswith("encoder.") for name in self.trainable)
+
+    def require_trainable_embeddings(self) -> None:
+        """For methods that act on what comes before the classifier."""
+        if not any(name.startswith(("encoder.", "projector.")) for name in self.trainable):
+            raise ValueError(
+                "has no effect where nothing before the classifier is trained: choose a model with trainable "
+                "features or a trainable projection"
+            )
+
+    @cached_property
+    def has_batch_norm(self) -> bool:
+        return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())
+
+    @cached_property
+    def _pixels(self) -> nn.Module:
+        return next((module for module in self.model.modules() if isinstance(module, Pixels)), nn.Identity())
+
+    @cached_property
+    def _has_modes(self) -> bool:
+        dropout = nn.modules.dropout._DropoutNd
+        return self.has_batch_norm or any(isinstance(module, dropout) for module in self.model.modules())
+
+    @cached_property
+    def _has_tied_weights(self) -> bool:
+        return len(list(self.model.named_parameters(remove_duplicate=False))) != len(
+            list(self.model.named_parameters())
+        )
+
+    def _call(self, module: nn.Module, params: Tree, x: Tensor) -> Tensor:
+        return functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+
+    def computed(self, mode: Mode) -> Task:
+        """The same task with gradients computed another way."""
+        return replace(self, mode=mode)
+
+
+def initial_tree(model: nn.Module) -> Tree:
+    """The trainable parameters and the persistent buffers of a model, detached copies."""
+    trained = {name: leaf for name, leaf in model.named_parameters() if leaf.requires_grad}
+    persistent = model.state_dict().keys()
+    buffers = {name: leaf for name, leaf in model.named_buffers() if name in persistent}
+    return Tree({name: leaf.detach().clone() for name, leaf in {**trained, **buffers}.items()})

@@ -1,0 +1,80 @@
+"""Local training as a pure function: parameters in, parameters out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+from methods.core.batches import Batch
+from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, Kit, Optimiser, Tensors
+from methods.core.stacked_gradient import stacked_gradient
+from methods.core.tree import Tree
+
+Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
+
+
+class Mode(NamedTuple):
+    """How gradients and updates are computed: for one client at a time, or for a stack inside `vmap`."""
+
+    gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
+    own: Callable[[Tensor], Tensor]
+    kit: Kit
+
+
+def _gradient_of_one(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    leaves = [param.detach().requires_grad_() for param in params]
+    value = loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch)
+    return list(torch.autograd.grad(value, leaves, materialize_grads=True))
+
+
+def _gradient_in_stack(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    def value(leaves: Tensors) -> Tensor:
+        return loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch)
+
+    return stacked_gradient(value, params, like=batch.y)
+
+
+ONE_CLIENT = Mode(gradient=_gradient_of_one, own=torch.clone, kit=IN_PLACE)
+STACKED = Mode(gradient=_gradient_in_stack, own=lambda leaf: leaf, kit=ONE_BY_ONE)
+
+
+def train(
+    start: Tree,
+    loss: Loss,
+    batches: Iterable[Batch],
+    optimiser: Optimiser,
+    trainable: Collection[str] | None = None,
+    mode: Mode = ONE_CLIENT,
+) -> Tree:
+    """Take one optimiser step a batch on the trainable leaves; a step that is not live changes nothing."""
+    names = [name for name in start if trainable is None or name in trainable]
+    params = [mode.own(start[name]) for name in names]
+    fixed = {name: mode.own(leaf) for name, leaf in start.without(names).items()}
+    rates = optimiser.rates(names)
+    memory = optimiser.start(params)
+    for batch in batches:
+        grads = mode.gradient(loss, names, params, fixed, batch)
+        moved = optimiser.step(params, grads, memory, rates, mode.kit)
+        params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
+        del batch, grads, moved  # so that the next step's samples may take their place in the cache
+    trained = {**dict(zip(names, params, strict=True)), **fixed}
+    return Tree({name: trained[name] for name in start})
+
+
+def minimise(start: Tree, loss: Callable[[Tree], Tensor], steps: int, optimiser: Optimiser) -> Tree:
+    """Full-gradient descent on a function of the parameters alone, as servers do it."""
+    nothing = Batch(torch.empty(0), torch.empty(0))
+    return train(start, lambda params, _: loss(params), repeat(nothing, steps), optimiser)
+
+
+def _choose(live: Tensor, new: Any, old: Any) -> Any:
+    return pytree.tree_map(lambda a, b: torch.where(live, a, b), new, old)

@@ -1,0 +1,169 @@
+"""Named tensors with arithmetic, so that an update rule stands in code as it stands in the paper."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+Scalar: TypeAlias = float | Tensor
+
+
+class Tree(Mapping[str, Tensor]):
+    """An immutable mapping from names to tensors with + − × ÷, `dot` and `sqnorm`.
+
+    Integer tensors (step counters of batch norm, say) have no place in such sums: every operation passes
+    them on from its left operand.
+    """
+
+    __slots__ = ("_leaves",)
+
+    def __init__(self, leaves: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
+        self._leaves: dict[str, Tensor] = dict(leaves)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._leaves[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._leaves)
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    def __repr__(self) -> str:
+        return f"Tree({', '.join(f'{name}{tuple(leaf.shape)}' for name, leaf in self.items())})"
+
+    def items(self) -> Any:
+        return self._leaves.items()
+
+    def values(self) -> Any:
+        return self._leaves.values()
+
+    def as_dict(self) -> dict[str, Tensor]:
+        return self._leaves
+
+    def map(self, function: Callable[..., Tensor], *others: Tree) -> Tree:
+        """Apply a function to every floating-point leaf (and its counterparts in the other trees)."""
+        return Tree(
+            {
+                name: function(leaf, *(other[name] for other in others)) if leaf.is_floating_point() else leaf
+                for name, leaf in self._leaves.items()
+            }
+        )
+
+    def _combine(self, other: Tree | Scalar, function: Callable[..., Tensor]) -> Tree:
+        if isinstance(other, Tree):
+            return self.map(function, other)
+        return self.map(lambda leaf: function(leaf, other))
+
+    def __add__(self, other: Tree | Scalar) -> Tree:
+        return self._combine(other, operator.add)
+
+    def __sub__(self, other: Tree | Scalar) -> Tree:
+        return self._combine(other, operator.sub)
+
+    def __mul__(self, other: Tree | Scalar) -> Tree:
+        return self._combine(other, operator.mul)
+
+    def __truediv__(self, other: Tree | Scalar) -> Tree:
+        return self._combine(other, operator.truediv)
+
+    def __neg__(self) -> Tree:
+        return self.map(operator.neg)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __or__(self, other: Tree) -> Tree:
+        """The union of both; the right one wins."""
+        return Tree(self._leaves | other._leaves)
+
+    def only(self, names: Iterable[str]) -> Tree:
+        """The named leaves, in this tree's order: a set of names has another in every process."""
+        wanted = set(names)
+        if missing := wanted - self._leaves.keys():
+            raise KeyError(f"no such leaves: {', '.join(sorted(missing))}")
+        return Tree({name: leaf for name, leaf in self._leaves.items() if name in wanted})
+
+    def without(self, names: Iterable[str]) -> Tree:
+        left_out = set(names)
+        return Tree({name: leaf for name, leaf in self._leaves.items() if name not in left_out})
+
+    def below(self, prefix: str) -> Tree:
+        """The leaves of one submodule, named as that submodule names them."""
+        start = prefix + "."
+        return Tree({name[len(start) :]: leaf for name, leaf in self.items() if name.startswith(start)})
+
+    def dot(self, other: Tree) -> Tensor:
+        products = [
+            (leaf * other[name]).sum() for name, leaf in self._leaves.items() if leaf.is_floating_point()
+        ]
+        return torch.stack(products).sum()
+
+    def sqnorm(self) -> Tensor:
+        return self.dot(self)
+
+    def norm(self) -> Tensor:
+        return self.sqnorm().sqrt()
+
+    def zeros(self) -> Tree:
+        return self.map(torch.zeros_like)
+
+    def detach(self) -> Tree:
+        return Tree({name: leaf.detach() for name, leaf in self._leaves.items()})
+
+    def to(self, device: torch.device | str) -> Tree:
+        return Tree({name: leaf.to(device) for name, leaf in self._leaves.items()})
+
+
+def where(condition: Tensor, yes: Tree, no: Tree) -> Tree:
+    """Leaf by leaf `yes` where the scalar condition holds, else `no`."""
+    return Tree({name: torch.where(condition, leaf, no[name]) for name, leaf in yes.items()})
+
+
+def weighted_sum(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
+    """Σ w·tree, added up in the given order, so that the same replies give the same bits everywhere."""
+    first = trees[0]
+    names = [name for name, leaf in first.items() if leaf.is_floating_point()]
+    total = torch._foreach_mul([first[name] for name in names], weights[0])
+    for tree, weight in zip(trees[1:], weights[1:], strict=True):
+        torch._foreach_add_(total, [tree[name] for name in names], alpha=weight)
+    return first | Tree(zip(names, total, strict=True))
+
+
+def leaves_of(value: Any) -> Iterator[Tensor]:
+    """Every tensor inside a nest of mappings and sequences, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Tree):
+        yield from value.values()
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from leaves_of(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from leaves_of(item)
+
+
+def size_in_bytes(value: Any) -> int:
+    """Of all tensors inside a nest; for every message of a round, so without `leaves_of`'s generators."""
+    if isinstance(value, Tensor):
+        return value.nbytes
+    if isinstance(value, (dict, Tree)):
+        return sum([size_in_bytes(item) for item in value.values()])
+    return sum([size_in_bytes(item) for item in value]) if isinstance(value, (list, tuple)) else 0
+
+
+def _flatten(tree: Tree) -> tuple[list[Tensor], tuple[str, ...]]:
+    return list(tree.values()), tuple(tree)
+
+
+def _unflatten(leaves: Iterable[Any], names: Any) -> Tree:
+    return Tree(zip(names, leaves, strict=True))
+
+
+pytree.register_pytree_node(Tree, _flatten, _unflatten, serialized_type_name="methods.core.tree.Tree")

@@ -1,0 +1,1 @@
+"""Network modules that methods know by name."""

@@ -1,0 +1,77 @@
+"""What is trained around a frozen CLIP model, on embeddings of its image tower."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from methods.shared.losses import on_sphere
+
+
+class FeatureAdapter(nn.Module):
+    """The image's features, weighted by what two linear layers make of them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weigh = nn.Sequential(
+            nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Softmax(dim=-1)
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.weigh(features) * features
+
+
+class CosineClassifier(nn.Module):
+    """Logits are scaled cosines between the features and every class's text."""
+
+    text: Tensor
+
+    def __init__(self, text: Tensor, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.register_buffer("text", on_sphere(text), persistent=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.scale * on_sphere(features) @ self.text.T
+
+
+class PromptGenerator(nn.Module):
+    """Learnable queries look at the classes' names and become the words before each of them."""
+
+    names: Tensor
+
+    def __init__(self, names: Tensor, tokens: int, width: int, heads: int) -> None:
+        """`names`: embeddings of the classes' names; `width`: of the words to make."""
+        super().__init__()
+        self.register_buffer("names", on_sphere(names), persistent=False)
+        self.queries = nn.Parameter(0.02 * torch.randn(tokens, width))
+        self.norm_queries, self.norm_names = nn.LayerNorm(width), nn.LayerNorm(names.shape[1])
+        self.attention = nn.MultiheadAttention(
+            width, heads, kdim=names.shape[1], vdim=names.shape[1], batch_first=True
+        )
+        self.refine = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self) -> Tensor:
+        """tokens × width."""
+        names = self.norm_names(self.names)[None]
+        queries = self.norm_queries(self.queries)[None]
+        seen = self.attention(queries, names, names, need_weights=False)[0][0]
+        return seen + self.refine(seen)
+
+
+class PromptedClassifier(nn.Module):
+    """Logits are scaled cosines with the texts of prompts that a generator begins and class names end.
+
+    `text_tower` takes the words that the generator makes and returns a vector for every class; its weights
+    are frozen, so that they neither travel nor are kept.
+    """
+
+    def __init__(self, generator: PromptGenerator, text_tower: nn.Module, scale: float) -> None:
+        super().__init__()
+        self.generator, self.text_tower, self.scale = generator, text_tower.requires_grad_(False), scale
+
+    def forward(self, features: Tensor) -> Tensor:
+        with sdpa_kernel(SDPBackend.MATH):  # the only one that can be stacked on a CPU
+            text = self.text_tower(self.generator())
+        return self.scale * on_sphere(features) @ on_sphere(text).T

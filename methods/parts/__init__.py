@@ -1,1 +1,0 @@
-"""What method files are built from: the parameter tree, batches, optimisers, losses and the task."""

@@ -1,0 +1,1 @@
+"""Ingredients that several methods share."""

@@ -1,0 +1,115 @@
+"""What changed between two runs, cell by cell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bench.records.reader import CellRecord, Run
+from reports.combine.differences import differing
+from reports.numbers.scores import domains_of
+
+CellKey = tuple[str, str, str, int]
+"""Method, label, variant and seed."""
+
+NOT_COMPARED = ("cell", "schema")
+"""Keys of a configuration that follow from the others."""
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """A cell that both runs plan."""
+
+    name: str
+    averages: tuple[float | None, float | None]
+    """AVG in percent on both sides; None where there is no finite one."""
+    domains: Mapping[str, tuple[float | None, float | None]]
+    """The same by domain, where the two sides differ."""
+    settings: Mapping[str, tuple[str, str]] | None
+    """Configuration keys with other values; None unless the cell has begun on both sides."""
+    provenance: Mapping[str, tuple[str, str]] | None
+    """What differs in code, data, versions or machine; None unless the cell is done on both sides."""
+    states: tuple[str, str]
+    """What is the matter on each side, such as `not finished`; "" if nothing is."""
+
+    @property
+    def difference(self) -> float | None:
+        """AVG of the second minus that of the first."""
+        first, second = self.averages
+        return None if first is None or second is None else second - first
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """The first run against the second."""
+
+    sources: tuple[str, str]
+    plan: Mapping[str, tuple[str, str]]
+    """What differs in the plans: the suite, its version, what was changed of it, the tuning."""
+    changes: tuple[CellChange, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+
+
+def compare_runs(first: Run, second: Run) -> RunComparison:
+    """Cells are matched by method, label, variant and seed."""
+    ours, theirs = _by_key(first), _by_key(second)
+    return RunComparison(
+        sources=(first.source, second.source),
+        plan=differing(_plan(first), _plan(second)),
+        changes=tuple(
+            _change(cell, theirs[key], _domains(first, second, cell.variant))
+            for key, cell in ours.items()
+            if key in theirs
+        ),
+        only_first=tuple(_name(cell) for key, cell in ours.items() if key not in theirs),
+        only_second=tuple(_name(cell) for key, cell in theirs.items() if key not in ours),
+    )
+
+
+def _by_key(run: Run) -> dict[CellKey, CellRecord]:
+    return {(cell.method, cell.label, cell.variant, cell.seed): cell for cell in run.cells}
+
+
+def _plan(run: Run) -> dict[str, object]:
+    suite = {"name": run.suite.name, "version": run.suite.version}
+    return {"suite": suite, "set": run.settings, "tuning": run.cells[0].tuning or {}}
+
+
+def _domains(first: Run, second: Run, variant: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*domains_of(first, variant), *domains_of(second, variant))))
+
+
+def _change(ours: CellRecord, theirs: CellRecord, domains: tuple[str, ...]) -> CellChange:
+    accuracies = {domain: (_percent(ours, domain), _percent(theirs, domain)) for domain in domains}
+    configs = [dict(cell.config or {}) for cell in (ours, theirs)]
+    for config in configs:
+        for key in NOT_COMPARED:
+            config.pop(key, None)
+    return CellChange(
+        name=_name(ours),
+        averages=(_average(ours, domains), _average(theirs, domains)),
+        domains={domain: pair for domain, pair in accuracies.items() if pair[0] != pair[1]},
+        settings=differing(*configs) if ours.config and theirs.config else None,
+        provenance=differing(ours.provenance, theirs.provenance) if ours.result and theirs.result else None,
+        states=(_state(ours, domains), _state(theirs, domains)),
+    )
+
+
+def _state(cell: CellRecord, domains: tuple[str, ...]) -> str:
+    if cell.result is None:
+        return "not finished" if cell.error is None else f"failed: {cell.error}"
+    lost = [domain for domain in domains if cell.accuracy(domain) is None]
+    return f"no finite value on {', '.join(lost)}" if lost else ""
+
+
+def _percent(cell: CellRecord, domain: str) -> float | None:
+    accuracy = cell.accuracy(domain)
+    return None if accuracy is None else 100 * accuracy
+
+
+def _average(cell: CellRecord, domains: tuple[str, ...]) -> float | None:
+    values = [value for domain in domains if (value := _percent(cell, domain)) is not None]
+    return sum(values) / len(values) if len(values) == len(domains) else None
+
+
+def _name(cell: CellRecord) -> str:
+    return " ".join(filter(None, (cell.label, cell.variant, f"seed {cell.seed}")))

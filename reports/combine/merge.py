@@ -1,0 +1,155 @@
+"""Several runs as one: their cells united, if they can be compared."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench.errors import UserError
+from bench.records.reader import CellRecord, Run
+from reports.combine.differences import ABSENT, flattened
+from reports.tables.caption import trials_of
+
+COMPARED = ("dataset", "partition", "encoder", "training")
+"""The sections of a configuration that all rows of a table have to share."""
+FINGERPRINTS = {"partition_hash": "partition hash", "data_checksum": "data checksum"}
+LEFT_TO_NAME = 12
+
+Fact = tuple[str, str]
+"""Something that has to be the same in all runs: what it is, and where it holds (row, variant and seed)."""
+
+
+def merge_runs(runs: Sequence[Run], mix: bool = False) -> list[Run]:
+    """One run a suite, in the order given; refuses what cannot be compared unless it is to be mixed."""
+    by_suite: dict[str, list[Run]] = {}
+    for run in runs:
+        by_suite.setdefault(run.suite.name, []).append(run)
+    return [_merged(group, mix) for group in by_suite.values()]
+
+
+def _merged(runs: Sequence[Run], mix: bool) -> Run:
+    if len(runs) == 1:
+        return runs[0]
+    if not mix and (found := _obstacles(runs)):
+        shown = "; ".join(found[:LEFT_TO_NAME])
+        more = f"; and {len(found) - LEFT_TO_NAME} more" if len(found) > LEFT_TO_NAME else ""
+        raise UserError(
+            f"these runs of {runs[0].suite.name} are not comparable: {shown}{more}; report them one by one, "
+            "or give --mix to have them in one table all the same"
+        )
+    return replace(
+        runs[0],
+        source=" + ".join(run.source for run in runs),
+        domains=tuple(dict.fromkeys(domain for run in runs for domain in run.domains)),
+        cells=tuple(_united(runs)),
+    )
+
+
+def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
+    """Every cell once, in the order of the plans; rows that mean different things get different labels."""
+    cells: dict[tuple[str, str, str], list[CellRecord]] = {}
+    rivals = _rival_rows(runs)
+    for run, name in zip(runs, _short_names([run.source for run in runs]), strict=True):
+        for cell in run.cells:
+            row = cell.method, cell.label
+            label = f"{cell.label} ({name})" if row in rivals else cell.label
+            row_cells = cells.setdefault((cell.variant, cell.method, label), [])
+            twin = next((place for place, other in enumerate(row_cells) if other.cell == cell.cell), None)
+            if twin is None:
+                row_cells.append(replace(cell, label=label))
+            elif row_cells[twin].result is None and cell.result is not None:
+                row_cells[twin] = replace(cell, label=label)
+    return [cell for row_cells in cells.values() for cell in row_cells]
+
+
+def _short_names(sources: Sequence[str]) -> list[str]:
+    """Paths without the folders that all of them begin with."""
+    parts = [Path(source).parts for source in sources]
+    shared = 0
+    while len({each[: shared + 1] for each in parts}) == 1 and shared + 1 < min(map(len, parts)):
+        shared += 1
+    return ["/".join(each[shared:]) for each in parts]
+
+
+def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
+    """Rows (method, label) that are another configuration in one run than in another."""
+    known: dict[tuple[str, str, object], str] = {}
+    rivals = set()
+    for run in runs:
+        for cell in run.cells:
+            row = cell.method, cell.label
+            at_this_seed = known.setdefault((*row, (cell.variant, cell.seed)), cell.cell)
+            if at_this_seed != cell.cell:
+                rivals.add(row)
+            if cell.config is not None:
+                rest = {key: value for key, value in cell.config.items() if key not in ("cell", "seed")}
+                setting = json.dumps(rest, sort_keys=True)
+                if known.setdefault((*row, cell.variant), setting) != setting:
+                    rivals.add(row)
+    return rivals
+
+
+def _obstacles(runs: Sequence[Run]) -> list[str]:
+    """What differs, a clause each; what holds at several seeds or variants alike is said once."""
+    facts = [_facts(run) for run in runs]
+    places: dict[tuple[str, str], list[str]] = {}
+    for what, where in dict.fromkeys(fact for known in facts for fact in known):
+        values = [known.get((what, where), set()) for known in facts]
+        present = [value for value in values if value]
+        if any(value != present[0] for value in present):
+            said = " and ".join(
+                f"{', '.join(sorted(value))} in {run.source}"
+                for run, value in zip(runs, values, strict=True)
+                if value
+            )
+            places.setdefault((what, said), []).append(where)
+    return [
+        f"{what}{f' of {joined}' if (joined := ', '.join(filter(None, where))) else ''} is {said}"
+        for (what, said), where in places.items()
+    ]
+
+
+def _facts(run: Run) -> dict[Fact, set[str]]:
+    facts: dict[Fact, set[str]] = {("suite version", ""): {str(run.suite.version)}}
+    finished = [cell for cell in run.cells if cell.result is not None]
+    if finished:
+        facts["selection rule", ""] = {_selection(finished)}
+    facts["model", ""] = {_changed_model(run)}
+    facts |= {(f"tuning {key}", ""): {value} for key, value in _budget(run).items()}
+    for cell in run.cells:
+        if cell.config is not None:
+            sections = {key: cell.config[key] for key in COMPARED if key in cell.config}
+            for key, value in flattened(sections).items():
+                facts.setdefault((key, cell.variant), set()).add(value)
+            row = " ".join(filter(None, (cell.label, cell.variant)))
+            for section, place in (("model", row), ("method", f"{row} seed {cell.seed}")):
+                for key, value in flattened({section: cell.config.get(section, {})}).items():
+                    facts.setdefault((key, place), set()).add(value)
+    for cell in finished:
+        place = " ".join(filter(None, (cell.variant, f"seed {cell.seed}")))
+        for key, name in FINGERPRINTS.items():
+            if cell.provenance.get(key):
+                facts.setdefault((name, place), set()).add(str(cell.provenance[key])[:12])
+    return facts
+
+
+def _selection(finished: Sequence[CellRecord]) -> str:
+    """A run which has both kinds counts as one of the honest kind."""
+    published = all(cell.as_published for cell in finished)
+    return "the best round on test (as published)" if published else "the final round"
+
+
+def _changed_model(run: Run) -> str:
+    """Rows may have models of their own, but what was set for one run has to be set for the others too."""
+    changes = flattened({key: value for key, value in run.settings.items() if key.split(".")[0] == "model"})
+    return ", ".join(f"{key} = {value}" for key, value in sorted(changes.items())) or "as the suite has it"
+
+
+def _budget(run: Run) -> Mapping[str, str]:
+    """What was spent on tuning, the same for every method or not."""
+    tuning = run.cells[0].tuning
+    if not tuning:
+        return {"budget": "none"}
+    trials = {str(count) for count in trials_of(tuning).values()} or {str(tuning.get("trials", ABSENT))}
+    rest = {key: value for key, value in tuning.items() if key not in ("methods", "trials")}
+    return {"budget": "some", **flattened(rest), "trials": ", ".join(sorted(trials))}

@@ -1,0 +1,1 @@
+"""Accuracies, averages, statistics and rankings, computed from records."""

@@ -1,0 +1,111 @@
+"""Methods ranked over several datasets: Friedman's test and Nemenyi's critical difference."""
+
+import math
+import statistics
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.records.reader import Run
+from reports.numbers.scores import entries
+from reports.numbers.statistics import SIGNIFICANCE
+
+FEWEST_METHODS = 3
+FEWEST_BLOCKS = 2
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods by average rank, the best first; rank 1 is the highest score."""
+
+    methods: tuple[str, ...]
+    average_ranks: tuple[float, ...]
+    critical_difference: float
+    """Average ranks that lie closer than this are not different (Nemenyi, 5 %)."""
+    p_value: float
+    """Of Friedman's test that all methods are alike."""
+    cliques: tuple[tuple[str, ...], ...]
+    """Largest groups that are not different; all methods together where Friedman's test finds nothing."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What a ranking is made over: a score for each method in each block."""
+
+    names: tuple[str, ...]
+    scores: Mapping[str, tuple[float, ...]]
+
+
+def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
+    """Rank the methods by their scores, one for each dataset and in the same order for every method."""
+    from scipy.stats import studentized_range
+
+    blocks = {len(values) for values in scores.values()}
+    if len(scores) < FEWEST_METHODS or len(blocks) != 1 or min(blocks) < FEWEST_BLOCKS:
+        raise ValueError(
+            f"a ranking needs {FEWEST_METHODS} methods with a score each in the same {FEWEST_BLOCKS} or "
+            "more blocks"
+        )
+    count, methods = blocks.pop(), len(scores)
+    averages = _average_ranks(scores)
+    ordered = sorted(scores, key=lambda name: averages[name])
+    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, methods, math.inf)) / math.sqrt(2)
+    difference = quantile * math.sqrt(methods * (methods + 1) / (6 * count))
+    p_value = _friedman_p(list(scores.values()))
+    alike = _cliques(ordered, averages, difference) if p_value < SIGNIFICANCE else (tuple(ordered),)
+    ranks = tuple(averages[name] for name in ordered)
+    return Ranking(tuple(ordered), ranks, difference, p_value, alike)
+
+
+def rank_runs(runs: Sequence[Run]) -> Ranking | None:
+    """The ranking over all suites and variants; None below two datasets or three methods common to all."""
+    datasets = {str(cell.config["dataset"]["name"]) for run in runs for cell in run.cells if cell.config}
+    blocks = blocks_of(runs)
+    if min(len(datasets), len(blocks.names)) < FEWEST_BLOCKS or len(blocks.scores) < FEWEST_METHODS:
+        return None
+    return rank_methods(blocks.scores)
+
+
+def blocks_of(runs: Sequence[Run]) -> Blocks:
+    """AVG by suite and variant of the ranked methods, by label, that have one everywhere."""
+    by_block: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for variant in run.variants:
+            averages = {row.label: row.averages() for row in entries(run, variant) if row.ranked}
+            by_block[" ".join(filter(None, (run.suite.name, variant)))] = {
+                label: statistics.fmean(by_seed.values()) for label, by_seed in averages.items() if by_seed
+            }
+    labels = dict.fromkeys(label for block in by_block.values() for label in block)
+    common = [label for label in labels if all(label in block for block in by_block.values())]
+    scores = {label: tuple(block[label] for block in by_block.values()) for label in common}
+    return Blocks(tuple(by_block), scores)
+
+
+def _average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    from scipy.stats import rankdata
+
+    ranks = rankdata([[-value for value in values] for values in scores.values()], axis=0)
+    return {name: float(row.mean()) for name, row in zip(scores, ranks, strict=True)}
+
+
+def _friedman_p(scores: Sequence[Sequence[float]]) -> float:
+    from scipy.stats import friedmanchisquare
+
+    with warnings.catch_warnings():  # where all scores are tied the statistic is 0/0: nothing differs
+        warnings.simplefilter("ignore", RuntimeWarning)
+        p_value = float(friedmanchisquare(*scores).pvalue)
+    return 1.0 if math.isnan(p_value) else p_value
+
+
+def _cliques(
+    ordered: Sequence[str], averages: Mapping[str, float], difference: float
+) -> tuple[tuple[str, ...], ...]:
+    """Runs of neighbours in rank whose ends are not different, none of them inside another."""
+    found: list[tuple[str, ...]] = []
+    reached = 0
+    for first, name in enumerate(ordered):
+        near = [other for other in ordered[first:] if averages[other] - averages[name] < difference]
+        if len(near) > 1 and first + len(near) > reached:
+            found.append(tuple(near))
+            reached = first + len(near)
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""The numbers of a table's row, by seed and in percent, taken from the records of its cells."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.records.reader import CellRecord, Run, finite
+
+BOUNDS = ("local", "central")
+REFERENCE = "fedavg"
+
+BySeed = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The cells of one row (a method under one label) in one variant: a cell a seed."""
+
+    method: str
+    label: str
+    domains: tuple[str, ...]
+    cells: tuple[CellRecord, ...]
+
+    @property
+    def hyperparameters(self) -> Mapping[str, Any]:
+        """Those of the row, as soon as one of its cells has begun."""
+        begun = (cell.config for cell in self.cells if cell.config is not None)
+        return next((config["method"]["hyperparameters"] for config in begun), {})
+
+    @property
+    def as_published(self) -> bool:
+        """Whether a cell follows a paper's code to the letter, best round on test included."""
+        return any(cell.as_published for cell in self.cells)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the row takes part in the contest for best and second."""
+        return self.method not in BOUNDS and not self.as_published
+
+    @property
+    def personalised(self) -> bool:
+        """Whether a result has an accuracy of the clients' own models, finite or not."""
+        return any(
+            cell.result is not None and cell.result["final"].get("personal") is not None
+            for cell in self.cells
+        )
+
+    def on_domain(self, domain: str) -> BySeed:
+        """Accuracy on one domain."""
+        values = {cell.seed: cell.accuracy(domain) for cell in self.cells}
+        return {seed: 100 * value for seed, value in values.items() if value is not None}
+
+    def averages(self) -> BySeed:
+        """Unweighted mean over the domains, for seeds that have them all."""
+        return {seed: statistics.fmean(values) for seed, values in self._complete().items()}
+
+    def spreads(self) -> BySeed:
+        """Standard deviation over the domains (ddof 0), for seeds that have them all."""
+        return {seed: statistics.pstdev(values) for seed, values in self._complete().items()}
+
+    def worst(self) -> BySeed:
+        """Accuracy on the worst domain, for seeds that have them all."""
+        return {seed: min(values) for seed, values in self._complete().items()}
+
+    def last_five(self) -> BySeed:
+        """Mean AVG of the last five rounds that were measured."""
+        return self._from_results(lambda result: result.get("last5_avg"), 100)
+
+    def oracle(self) -> BySeed:
+        """AVG of the round that is best on test."""
+        return self._from_results(lambda result: (result.get("oracle") or {}).get("avg"), 100)
+
+    def seconds(self) -> BySeed:
+        """Wall time of the rounds."""
+        return self._from_results(lambda result: (result.get("timing") or {}).get("wall_seconds"), 1)
+
+    def own(self) -> BySeed:
+        """Mean over clients of own-test accuracy."""
+        return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
+
+    def scores(self) -> dict[tuple[int, str], float]:
+        """Accuracy by (seed, domain), for seeds that have all domains."""
+        return {
+            (seed, domain): value
+            for seed, values in self._complete().items()
+            for domain, value in zip(self.domains, values, strict=True)
+        }
+
+    def _from_results(self, get: Callable[[Mapping[str, Any]], object], scale: float) -> BySeed:
+        values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
+        return {seed: scale * value for seed, value in values.items() if value is not None}
+
+    def _complete(self) -> dict[int, list[float]]:
+        by_domain = [self.on_domain(domain) for domain in self.domains]
+        seeds = [cell.seed for cell in self.cells if all(cell.seed in values for values in by_domain)]
+        return {seed: [values[seed] for values in by_domain] for seed in seeds}
+
+
+def entries(run: Run, variant: str) -> list[Entry]:
+    """The rows of one variant in the plan's order."""
+    domains = domains_of(run, variant)
+    grouped: dict[tuple[str, str], list[CellRecord]] = {}
+    for cell in run.cells:
+        if cell.variant == variant:
+            grouped.setdefault((cell.method, cell.label), []).append(cell)
+    return [Entry(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
+
+
+def average_of(record: Mapping[str, Any], domains: Sequence[str]) -> float | None:
+    """AVG of one round in percent; None unless every domain has a finite value."""
+    test = record.get("test") or {}
+    values = [value for domain in domains if (value := finite(test.get(domain))) is not None]
+    return 100 * statistics.fmean(values) if len(values) == len(domains) else None
+
+
+def domains_of(run: Run, variant: str) -> tuple[str, ...]:
+    """The plan's domains; of a run over several datasets, those that this variant's results know."""
+    if len(run.variants) == 1:
+        return run.domains
+    known = {
+        domain
+        for cell in run.cells
+        if cell.variant == variant and cell.result is not None
+        for domain in cell.result["final"]["test"]
+    }
+    return tuple(domain for domain in run.domains if domain in known) or run.domains
+
+
+def reference_of(rows: Sequence[Entry]) -> Entry | None:
+    """The row that the others are compared with."""
+    return next((row for row in rows if row.method == REFERENCE and row.ranked), None)
+
+
+def by_bounds(rows: Sequence[Entry]) -> list[list[Entry]]:
+    """Rows in sections: the lower bound, the federated methods, the upper bound; empty ones left out."""
+    lower, upper = BOUNDS
+    sections = [
+        [row for row in rows if row.method == lower],
+        [row for row in rows if row.method not in BOUNDS],
+        [row for row in rows if row.method == upper],
+    ]
+    return [section for section in sections if section]

@@ -1,0 +1,170 @@
+"""Which settings of a method a run varies, and how the final AVG answers."""
+
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from bench.records.reader import CellRecord, Run
+from reports.numbers.scores import BOUNDS, domains_of
+
+FEWEST_VALUES = 3
+"""Two values are a comparison, and the table makes it."""
+SYMBOLS = {"lam": "λ", "lam1": "λ₁", "lam2": "λ₂", "alpha": "α", "beta": "β", "tau": "τ", "mu": "μ"}
+
+BySeed = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One setting that varies while all others stay; values in rising order, each with its AVG by seed."""
+
+    parameter: str
+    line: str
+    """What the other settings amount to, in words: the method, and the dataset if there are several."""
+    values: Mapping[float, BySeed]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Two settings that vary together."""
+
+    parameters: tuple[str, str]
+    line: str
+    values: Mapping[tuple[float, float], BySeed]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    line: str
+    numbers: dict[str, float]
+    others: dict[str, Any]
+    seed: int
+    average: float
+
+
+def symbol(parameter: str) -> str:
+    """The letter that papers write, where there is one."""
+    name = parameter.rpartition(".")[2]
+    return SYMBOLS.get(name, name)
+
+
+def sweeps(run: Run) -> list[Sweep]:
+    """Every setting that takes three or more values with all else equal."""
+    found = []
+    for trials in _by_method(run):
+        for parameter in _varying(trials):
+            lines = []
+            for group in _groups(trials, (parameter,)):
+                values: dict[float, dict[int, float]] = {}
+                for trial in sorted(group, key=lambda trial: trial.numbers[parameter]):
+                    values.setdefault(trial.numbers[parameter], {})[trial.seed] = trial.average
+                if len(values) >= FEWEST_VALUES:
+                    lines.append((group[0], values))
+            names = _names([trial for trial, _ in lines], parameter)
+            found += [Sweep(parameter, name, values) for name, (_, values) in zip(names, lines, strict=True)]
+    return found
+
+
+def grids(run: Run) -> list[Grid]:
+    """Every two settings of which more combinations were run than changing one at a time needs."""
+    found = []
+    for trials in _by_method(run):
+        for first, second in combinations(_varying(trials), 2):
+            for group in _groups(trials, (first, second)):
+                values: dict[tuple[float, float], dict[int, float]] = {}
+                for trial in group:
+                    at = trial.numbers[first], trial.numbers[second]
+                    values.setdefault(at, {})[trial.seed] = trial.average
+                rows, columns = ({at[place] for at in values} for place in (0, 1))
+                if min(len(rows), len(columns)) > 1 and len(values) > len(rows) + len(columns) - 1:
+                    found.append(Grid((first, second), group[0].line, values))
+    return found
+
+
+def mean(by_seed: BySeed) -> float:
+    """Over the seeds."""
+    return statistics.fmean(by_seed.values())
+
+
+def _by_method(run: Run) -> list[list[_Trial]]:
+    methods: dict[str, list[_Trial]] = {}
+    labels: dict[str, set[str]] = {}
+    for cell in run.cells:
+        labels.setdefault(cell.method, set()).add(cell.label)
+    several = len({_dataset(cell) for cell in run.cells if cell.config}) > 1
+    for variant in run.variants:
+        domains = domains_of(run, variant)
+        for cell in run.cells:
+            if cell.variant != variant or cell.method in BOUNDS or cell.config is None:
+                continue
+            final = [cell.accuracy(domain) for domain in domains]
+            known = [value for value in final if value is not None]
+            if not known or len(known) < len(final):
+                continue
+            # rows of one method bear different labels when the label names the value itself
+            name = cell.label if len(labels[cell.method]) == 1 else cell.method
+            line = f"{name}, {_dataset(cell)}" if several else name
+            numbers, others = _settings(cell.config)
+            trial = _Trial(line, numbers, others, cell.seed, 100 * statistics.fmean(known))
+            methods.setdefault(cell.method, []).append(trial)
+    return list(methods.values())
+
+
+def _names(trials: list[_Trial], parameter: str) -> list[str]:
+    """The line of each trial, and where several have the same, the settings in which those differ."""
+    names = []
+    for trial in trials:
+        alike = [{**other.numbers, **other.others} for other in trials if other.line == trial.line]
+        mine = {**trial.numbers, **trial.others}
+        differing = [
+            f"{symbol(key)}={value:g}" if isinstance(value, float) else f"{symbol(key)}={value}"
+            for key, value in mine.items()
+            if key != parameter and any(key not in other or other[key] != value for other in alike)
+        ]
+        names.append(", ".join([trial.line, *differing]))
+    return names
+
+
+def _dataset(cell: CellRecord) -> str:
+    return str(cell.config["dataset"]["name"]) if cell.config else ""
+
+
+def _settings(config: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+    """Numbers that may be swept, and everything else that has to be equal."""
+    parts = {"": config["method"].get("hyperparameters", {})}
+    parts |= {f"{key}.": config.get(key, {}) for key in ("partition", "training", "model", "dataset")}
+    flat = {key: value for prefix, part in parts.items() for key, value in _flatten(prefix, part)}
+    numbers = {
+        key: float(value)
+        for key, value in flat.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return numbers, {key: value for key, value in flat.items() if key not in numbers}
+
+
+def _flatten(prefix: str, part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in part.items():
+        if isinstance(value, dict):
+            yield from _flatten(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _varying(trials: list[_Trial]) -> list[str]:
+    seen: dict[str, set[float]] = {}
+    for trial in trials:
+        for key, value in trial.numbers.items():
+            seen.setdefault(key, set()).add(value)
+    return [key for key, values in seen.items() if len(values) > 1]
+
+
+def _groups(trials: list[_Trial], parameters: tuple[str, ...]) -> list[list[_Trial]]:
+    """Trials that are equal in everything but these parameters and the seed."""
+    groups: dict[str, list[_Trial]] = {}
+    for trial in trials:
+        if all(parameter in trial.numbers for parameter in parameters):
+            rest = {key: value for key, value in trial.numbers.items() if key not in parameters}
+            groups.setdefault(repr((sorted(rest.items()), sorted(trial.others.items()))), []).append(trial)
+    return list(groups.values())

@@ -1,0 +1,43 @@
+"""Writes tables to files."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.errors import UserError, nearest
+from reports.render import to_csv, to_latex, to_markdown
+from reports.render.replacing import replacing
+from reports.tables.table import Table
+
+
+def _csv(tables: Sequence[Table]) -> str:
+    return "".join(to_csv(table, header=index == 0) for index, table in enumerate(tables))
+
+
+_FORMATS: dict[str, tuple[str, Callable[[Sequence[Table]], str]]] = {
+    "md": (".md", lambda tables: "\n".join(map(to_markdown, tables))),
+    "latex": (".tex", lambda tables: "\n".join(map(to_latex, tables))),
+    "csv": (".csv", _csv),
+}
+PAGE = "html"
+"""A format of reports that is more than their tables, and is not written here."""
+
+
+def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], folder: Path) -> list[Path]:
+    """Write the tables, a file for each format with all of them in it."""
+    check_formats(formats)
+    written = []
+    for kind in (kind for kind in formats if kind != PAGE):
+        suffix, render = _FORMATS[kind]
+        path = folder / f"{name}{suffix}"
+        with replacing(path) as temporary:
+            temporary.write_text(render(tables), encoding="utf-8", newline="\n")
+        written.append(path)
+    return written
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a name that is not a format."""
+    known = (*_FORMATS, PAGE)
+    for name in formats:
+        if name not in known:
+            raise UserError(f"Unknown table format '{name}': {nearest(name, known)}")

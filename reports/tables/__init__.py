@@ -1,0 +1,1 @@
+"""Paper-style tables made from numbers."""

@@ -1,0 +1,54 @@
+"""The table of an ablation: a tick for each part that a row has, then its AVG in each variant."""
+
+from collections.abc import Mapping, Sequence
+
+from bench.errors import UserError, nearest
+from bench.records.reader import Run
+from reports.numbers.scores import Entry, entries
+from reports.tables.assembly import assemble, printed_beside
+from reports.tables.columns import Column, RowKey, averages, key_of
+from reports.tables.table import Cell, Footnote, Table
+
+ON, OFF = Cell("✓", mean=1.0), Cell("", mean=0.0)
+
+
+def ablation_table(run: Run) -> Table:
+    """Rows × (switches, then variants); the switches are hyperparameters that the plan names."""
+    switches: Mapping[str, str] = run.layout["switches"]
+    rows: dict[RowKey, Entry] = {}
+    everything: list[Entry] = []
+    columns: list[Column] = []
+    sources: dict[Footnote, None] = {}
+    for variant in run.variants:
+        in_variant = entries(run, variant)
+        everything += in_variant
+        for row in in_variant:
+            rows[key_of(row)] = row if row.hyperparameters else rows.get(key_of(row), row)
+        heading = variant or "AVG"
+        avg = averages(heading, in_variant)
+        beside, papers = printed_beside(
+            run, in_variant, avg, f"{heading} printed", f"{heading} diff", variant
+        )
+        columns += [avg, *beside]
+        sources.update(dict.fromkeys(papers))
+    ticks = [_ticks(name, heading, list(rows.values())) for name, heading in switches.items()]
+    legend = Footnote(
+        "✓: the part is in use. Each column: AVG, the unweighted mean over the domains, of the seeds that "
+        "have them all."
+    )
+    return assemble(run, "", list(rows.values()), ticks + columns, [legend, *sources], everything)
+
+
+def _ticks(name: str, heading: str, rows: Sequence[Entry]) -> Column:
+    """Empty for a row that has no such switch or has not begun."""
+    begun = [row for row in rows if row.hyperparameters]
+    cells = {
+        key_of(row): ON if row.hyperparameters[name] else OFF for row in begun if name in row.hyperparameters
+    }
+    if begun and not cells:
+        known = {switch for row in begun for switch in row.hyperparameters}
+        raise UserError(
+            f"plan.json: table.switches names '{name}', which no row has as a hyperparameter; "
+            f"{nearest(name, known)}"
+        )
+    return Column(heading, cells)

@@ -1,0 +1,94 @@
+"""Puts columns, caption and footnotes together into a table."""
+
+from collections.abc import Mapping, Sequence
+
+from bench.records.reader import Run
+from reports.numbers.scores import BOUNDS, Entry, by_bounds, reference_of
+from reports.published.printed import Printed, printed_numbers
+from reports.tables.caption import AS_PUBLISHED, caption, footnotes_for
+from reports.tables.columns import Column, RowKey, differences, key_of, printed
+from reports.tables.table import Cell, Footnote, Row, Table
+
+NOT_CONCERNED = Cell("")
+
+
+def assemble(
+    run: Run,
+    variant: str,
+    rows: Sequence[Entry],
+    columns: Sequence[Column],
+    remarks: Sequence[Footnote],
+    described: Sequence[Entry] = (),
+    reference: str | None = None,
+) -> Table:
+    """The table of these rows.
+
+    `described` are the entries that caption and footnotes are about, if they are more than `rows`;
+    `reference` is what the cells' p-values compare with, if it is not the reference method.
+    """
+    described = described or rows
+    as_published = {key_of(entry) for entry in described if entry.as_published}
+    sections = tuple(
+        tuple(row_of(entry, columns, key_of(entry) in as_published) for entry in section)
+        for section in by_bounds(rows)
+    )
+    if reference is None:
+        found = reference_of(described)
+        reference = found.label if found else ""
+    text, mixed = caption(run, variant, described)
+    shown = [row for section in sections for row in section]
+    return Table(
+        suite=run.suite.name,
+        variant=variant,
+        caption=text,
+        columns=tuple(f"{column.group} {column.heading}".strip() for column in columns),
+        sections=sections,
+        footnotes=(*remarks, *footnotes_for(described, shown, reference), *mixed),
+        groups=tuple(column.group for column in columns) if any(column.group for column in columns) else (),
+        reference=reference,
+    )
+
+
+def row_of(entry: Entry, columns: Sequence[Column], as_published: bool = False) -> Row:
+    """An entry's cells, empty in columns that do not concern it."""
+    return Row(
+        method=entry.method,
+        label=entry.label,
+        cells=tuple(column.cells.get(key_of(entry), NOT_CONCERNED) for column in columns),
+        bound=entry.method in BOUNDS,
+        signs=(AS_PUBLISHED,) if as_published else (),
+    )
+
+
+def printed_beside(
+    run: Run, rows: Sequence[Entry], avg: Column, heading: str, difference: str, variant: str
+) -> tuple[list[Column], list[Footnote]]:
+    """The columns with printed numbers and the difference to them, if the suite has any, and their source."""
+    numbers, sources = printed_averages(run, {key_of(row): row for row in rows}, variant)
+    if not numbers:
+        return [], []
+    beside = [printed(heading, numbers), differences(difference, avg, numbers)]
+    return beside, [*sources, Footnote("Difference: ours minus printed, in points.")]
+
+
+def printed_averages(
+    run: Run, rows: Mapping[RowKey, Entry], variant: str
+) -> tuple[dict[RowKey, float], list[Footnote]]:
+    """What papers print for these rows, and where."""
+    numbers: dict[RowKey, float] = {}
+    papers: dict[str, str] = {}
+    for key, row in rows.items():
+        known = printed_numbers(run.suite.name, row.method, row.hyperparameters)
+        value = _printed_average(known, variant, row.domains) if known else None
+        if known and value is not None:
+            numbers[key] = value
+            papers[known.paper] = known.trust
+    return numbers, [Footnote(f"Printed: {paper} ({trust}).") for paper, trust in papers.items()]
+
+
+def _printed_average(known: Printed, variant: str, domains: Sequence[str]) -> float | None:
+    """The printed AVG for a variant (`β=0.1` is a paper's column `0.1`), or of the whole suite."""
+    if variant:
+        return known.columns.get(variant, known.columns.get(variant.rpartition("=")[2]))
+    same_domains = not known.columns or set(known.columns) == set(domains)
+    return known.average if same_domains else None

@@ -1,0 +1,85 @@
+"""From the records of a run to its tables: pure functions."""
+
+from collections.abc import Callable
+
+from bench.errors import UserError, nearest
+from bench.records.reader import Run
+from reports.numbers.scores import Entry, entries, reference_of
+from reports.tables.ablation import ablation_table
+from reports.tables.assembly import assemble, printed_beside
+from reports.tables.columns import Column, RowKey, averages, gains, key_of, measured
+from reports.tables.summary import summary_table
+from reports.tables.table import Footnote, Table
+from reports.tables.wrapped import wrapped_tables
+
+AVERAGE = "the unweighted mean over the domains, of the seeds that have them all."
+OWN = "mean over the clients of accuracy on their own test data"
+
+_KINDS: dict[str, Callable[[Run], list[Table]]] = {
+    "domains": lambda run: [domain_table(run, variant) for variant in run.variants],
+    "variants": lambda run: [variant_table(run)],
+    "ablation": lambda run: [ablation_table(run)],
+    "wrapped": lambda run: wrapped_tables(run),
+}
+
+_SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}
+
+
+def tables_of(run: Run) -> list[Table]:
+    """The tables that the plan asks for, then the statistics of each variant."""
+    if run.kind not in _KINDS:
+        raise UserError(f"plan.json asks for the table kind '{run.kind}': {nearest(run.kind, _KINDS)}")
+    if (setting := _SETTINGS.get(run.kind)) and not run.layout.get(setting):
+        raise UserError(f"plan.json has no table.{setting}: run the suite again to write it anew.")
+    return _KINDS[run.kind](run) + [summary_table(run, variant) for variant in run.variants]
+
+
+def domain_table(run: Run, variant: str | None = None) -> Table:
+    """Methods × domains with AVG, STD and Δ for one variant (the first unless named)."""
+    variant = run.variants[0] if variant is None else variant
+    rows = entries(run, variant)
+    domains = rows[0].domains
+    avg = averages("AVG", rows)
+    columns = [measured(domain, rows, [row.on_domain(domain) for row in rows]) for domain in domains]
+    columns.append(avg)
+    legend = f"AVG: {AVERAGE}"
+    if len(domains) > 1:
+        columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
+        legend += " STD: standard deviation over the domains (ddof 0), lower is better."
+    if reference := reference_of(rows):
+        columns.append(gains("Δ", rows, reference))
+        legend += f" Δ: AVG minus that of {reference.label}, mean over the seeds that both have."
+    if own := _own("Own", rows):
+        columns.append(own)
+        legend += f" Own: {OWN}."
+    beside, sources = printed_beside(run, rows, avg, "Printed", "Diff", variant)
+    return assemble(run, variant, rows, columns + beside, [Footnote(legend), *sources])
+
+
+def variant_table(run: Run) -> Table:
+    """Methods × variants, the AVG in each."""
+    columns: list[Column] = []
+    sources: dict[Footnote, None] = {}
+    rows: dict[RowKey, Entry] = {}
+    everything: list[Entry] = []
+    legend = f"Each column: AVG, {AVERAGE}"
+    for variant in run.variants:
+        in_variant = entries(run, variant)
+        everything += in_variant
+        for row in in_variant:
+            rows.setdefault(key_of(row), row)
+        avg = averages(variant, in_variant)
+        beside, papers = printed_beside(
+            run, in_variant, avg, f"{variant} printed", f"{variant} diff", variant
+        )
+        own = _own(f"{variant} own", in_variant)
+        columns += [avg, *([own] if own else []), *beside]
+        sources.update(dict.fromkeys(papers))
+    if any(row.personalised for row in everything):
+        legend += f" Own: {OWN}."
+    return assemble(run, "", list(rows.values()), columns, [Footnote(legend), *sources], everything)
+
+
+def _own(heading: str, rows: list[Entry]) -> Column | None:
+    personalised = [row for row in rows if row.personalised]
+    return measured(heading, personalised, [row.own() for row in personalised]) if personalised else None

@@ -1,0 +1,50 @@
+"""The table of average ranks over suites and datasets."""
+
+from collections.abc import Sequence
+
+from bench.records.reader import Run
+from reports.numbers.ranking import Blocks, Ranking, blocks_of, rank_runs
+from reports.numbers.statistics import SIGNIFICANCE
+from reports.tables.table import Cell, Footnote, Row, Table, number, probability
+
+NAME = "ranking"
+
+
+def ranking_table(runs: Sequence[Run]) -> Table | None:
+    """Methods by average rank; None where there is too little to rank."""
+    ranking = rank_runs(runs)
+    if ranking is None:
+        return None
+    blocks = blocks_of(runs)
+    suites = ", ".join(dict.fromkeys(run.suite.name for run in runs))
+    methods = {cell.label: cell.method for run in runs for cell in run.cells}
+    rows = tuple(
+        Row(methods[label], label, _cells(label, rank, blocks))
+        for label, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
+    )
+    return Table(
+        suite=NAME,
+        variant="",
+        caption=f"Ranks over {suites}: by mean AVG over seeds in each of {len(blocks.names)} settings.",
+        columns=("Average rank", *blocks.names),
+        sections=(rows,),
+        footnotes=tuple(map(Footnote, _remarks(ranking))),
+        name=NAME,
+    )
+
+
+def _cells(label: str, rank: float, blocks: Blocks) -> tuple[Cell, ...]:
+    average = Cell(number(rank), mean=rank, n=len(blocks.names))
+    return average, *(Cell(number(score), mean=score) for score in blocks.scores[label])
+
+
+def _remarks(ranking: Ranking) -> list[str]:
+    found = "a difference" if ranking.p_value < SIGNIFICANCE else "no difference"
+    p = probability(ranking.p_value)
+    alike = "; ".join(", ".join(clique) for clique in ranking.cliques)
+    return [
+        "Only methods that have a result in every setting are ranked; rank 1 is the best, ties share a rank.",
+        f"Friedman's test finds {found} at {SIGNIFICANCE} (p {p if p.startswith('<') else f'= {p}'}); "
+        f"Nemenyi's critical difference of average ranks: {number(ranking.critical_difference)}.",
+        f"Not told apart: {alike}." if alike else "All methods are told apart.",
+    ]

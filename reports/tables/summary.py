@@ -1,0 +1,145 @@
+"""The statistics behind a table: intervals, tests, the worst domain, and what it costs to get there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bench.records.reader import Run
+from reports.numbers.scores import BySeed, Entry, by_bounds, entries, reference_of
+from reports.numbers.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES, against
+from reports.numbers.targets import Effort, efforts
+from reports.tables.assembly import row_of
+from reports.tables.caption import DEPENDENT, name_of, sign_notes
+from reports.tables.columns import Column, RowKey, averages, key_of, measured, summary
+from reports.tables.table import Cell, Footnote, Table, number, probability
+
+TOO_FEW = "too few seeds"
+NOT_REACHED = "not reached"
+MEGABYTE = 1e6
+
+
+def summary_table(run: Run, variant: str) -> Table:
+    """Methods × statistics for one variant."""
+    rows = entries(run, variant)
+    avg = averages("AVG", rows)
+    columns = [Column("95 % interval", {key: _interval(cell) for key, cell in avg.cells.items()})]
+    remarks = [
+        f"95 % interval: of the mean AVG over seeds, Student's t below {FEWEST_RESAMPLED} seeds and "
+        f"percentile bootstrap ({RESAMPLES} resamples) from {FEWEST_RESAMPLED} on; intervals and tests need "
+        f"{FEWEST_SEEDS} seeds.",
+        f"p: paired t-test over seeds × domains, corrected after Holm over the methods; {DEPENDENT}.",
+    ]
+    columns += _tests(rows, avg)
+    if len(rows[0].domains) > 1:
+        remarks += _tests_over_seeds(rows)
+        columns.append(measured("Worst", rows, [row.worst() for row in rows]))
+        remarks.append("Worst: accuracy on the domain that is worst at each seed.")
+        if run.kind != "domains":  # whose own table has it
+            columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
+            remarks.append("STD: standard deviation over the domains (ddof 0), lower is better.")
+    columns.append(_plain("Last 5", rows, [row.last_five() for row in rows]))
+    columns.append(_plain("Oracle", rows, [row.oracle() for row in rows]))
+    remarks.append(
+        "Last 5: mean AVG of the last five rounds. Oracle: AVG of the round that is best on test, "
+        "which nobody knows beforehand: not to be compared with."
+    )
+    if reference := reference_of(rows):
+        columns += _costs(rows, reference)
+        remarks.append(
+            f"Rounds, MB: until an evaluated round first reaches the final AVG of {reference.label} at the "
+            "same seed; MB (10⁶ bytes) up and down over all clients. Mean over the seeds that reach it."
+        )
+    columns.append(_plain("Time (s)", rows, [row.seconds() for row in rows]))
+    remarks.append("Time: wall time of the rounds, on whatever machine ran them.")
+    sections = tuple(
+        tuple(row_of(row, columns, row.as_published) for row in section) for section in by_bounds(rows)
+    )
+    shown = [row for section in sections for row in section]
+    return Table(
+        suite=run.suite.name,
+        variant=variant,
+        caption=f"Statistics of {name_of(run, variant)}.",
+        columns=tuple(column.heading for column in columns),
+        sections=sections,
+        footnotes=(*map(Footnote, remarks), *sign_notes(shown)),
+        name="statistics",
+        reference=reference.label if reference else "",
+    )
+
+
+def _interval(cell: Cell) -> Cell:
+    if cell.missing:
+        return cell
+    if cell.interval is None:
+        return Cell(TOO_FEW, n=cell.n)
+    low, high = cell.interval
+    return Cell(f"[{number(low)}, {number(high)}]", n=cell.n, interval=cell.interval)
+
+
+def _tests(rows: Sequence[Entry], avg: Column) -> list[Column]:
+    """p against the reference and against the best, for the methods that are ranked."""
+    contest = [row for row in rows if row.ranked and not avg.cells[key_of(row)].missing]
+    columns = []
+    reference = reference_of(contest)
+    if reference and len(contest) > 1:
+        others = [key_of(row) for row in contest if row is not reference]
+        cells = {key: _probability(avg.cells[key].p) for key in others}
+        columns.append(Column(f"p vs {reference.label}", cells))
+    if len(contest) > 1:
+        best = max((key_of(row) for row in contest), key=lambda key: avg.cells[key].mean or 0.0)
+        others = [key_of(row) for row in contest if key_of(row) != best]
+        cells = {key: _probability(avg.cells[key].p_best) for key in others}
+        columns.append(Column("p vs best", {**cells, best: Cell("best")}))
+    return columns
+
+
+def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
+    """The cautious test beside the usual one: seeds are independent of each other, domains are not."""
+    contest = [row for row in rows if row.ranked]
+    reference = reference_of(contest)
+    others = [row for row in contest if row is not reference]
+    if reference is None:
+        return []
+    found = against(_averages(reference), [_averages(row) for row in others])
+    tested = [f"{row.label} {probability(test.p)}" for row, test in zip(others, found, strict=True) if test]
+    if not tested:
+        return []
+    return [
+        f"p vs {reference.label} over the AVG of each seed alone, the cautious test: {', '.join(tested)}."
+    ]
+
+
+def _averages(row: Entry) -> dict[tuple[int, str], float]:
+    return {(seed, "AVG"): average for seed, average in row.averages().items()}
+
+
+def _probability(p: float | None) -> Cell:
+    return Cell(TOO_FEW) if p is None else Cell(probability(p), mean=p)
+
+
+def _plain(heading: str, rows: Sequence[Entry], values: Sequence[BySeed]) -> Column:
+    """Mean ± sample std without a contest for the best."""
+    cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
+    return Column(heading, {key_of(row): cell for row, cell in zip(rows, cells, strict=True)})
+
+
+def _costs(rows: Sequence[Entry], reference: Entry) -> list[Column]:
+    targets = reference.averages()
+    found = {key_of(row): (row, efforts(row, targets)) for row in rows}
+    rounds: dict[RowKey, Cell] = {}
+    megabytes: dict[RowKey, Cell] = {}
+    for key, (row, by_seed) in found.items():
+        reached = {seed: effort for seed, effort in by_seed.items() if effort}
+        sent = {seed: e.bytes / MEGABYTE for seed, e in reached.items() if e.bytes is not None}
+        rounds[key] = _cost(row, by_seed, {seed: float(effort.round) for seed, effort in reached.items()})
+        megabytes[key] = _cost(row, by_seed, sent)
+    return [Column("Rounds", rounds), Column("MB", megabytes)]
+
+
+def _cost(row: Entry, by_seed: Mapping[int, Effort | None], values: BySeed) -> Cell:
+    if by_seed and not any(by_seed.values()) and len(by_seed) == len(row.cells):
+        return Cell(NOT_REACHED)
+    cell = summary(values, len(row.cells))
+    if cell.mean is None:
+        return cell
+    text = f"{cell.mean:.1f}" if cell.std is None else f"{cell.mean:.1f} ± {cell.std:.1f}"
+    return replace(cell, text=text)

@@ -1,0 +1,130 @@
+"""Methods with and without a wrapper, side by side, and what the wrapper gains."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from bench.records.reader import Run
+from reports.numbers.scores import BySeed, Entry, entries
+from reports.numbers.statistics import Scores, comparisons
+from reports.tables.assembly import assemble, printed_averages
+from reports.tables.columns import DIFFERS, Column, RowKey, gain, key_of, measured, printed
+from reports.tables.table import Footnote, Table
+
+PLAIN, GAIN = "plain", "gain"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A base method and the rows that wrap it, each under the name of its column."""
+
+    plain: Entry | None
+    wrapped: Mapping[str, Entry]
+
+    @property
+    def row(self) -> Entry:
+        """What the row of the table is known by: the base, or what wraps it where it did not run."""
+        return self.plain or next(iter(self.wrapped.values()))
+
+
+def wrapped_tables(run: Run) -> list[Table]:
+    """Base methods × domains with AVG, or × variants where there are several: plain, wrapped, gain."""
+    wrapper: str = run.layout["wrapper"]
+    described: list[Entry] = []
+    rows: dict[RowKey, Entry] = {}
+    columns: list[Column] = []
+    sources: dict[Footnote, None] = {}
+    for variant in run.variants:
+        in_variant = entries(run, variant)
+        families = families_of(in_variant, wrapper)
+        described += in_variant
+        for family in families:
+            rows.setdefault(key_of(family.row), family.row)
+        if len(run.variants) == 1:
+            for domain in in_variant[0].domains:
+                columns += _side_by_side(domain, families, partial(Entry.on_domain, domain=domain))
+        group = variant or "AVG"
+        columns += _side_by_side(group, families, Entry.averages, Entry.scores)
+        for name, having in _named(families).items():
+            numbers, papers = printed_averages(run, having, variant)
+            if numbers:
+                columns.append(replace(printed(f"{name} printed", numbers), group=group))
+            sources.update(dict.fromkeys(papers))
+    legend = (
+        f"{PLAIN}: without {wrapper}; {GAIN}: with minus without, mean ± sample std over the seeds that both "
+        "have. AVG: the unweighted mean over the domains, of the seeds that have them all."
+    )
+    without = f"the same method without {wrapper}"
+    remarks = [Footnote(legend), *sources]
+    return [assemble(run, "", list(rows.values()), columns, remarks, described, without)]
+
+
+def families_of(rows: Sequence[Entry], wrapper: str) -> list[Family]:
+    """`fedprox` and every `WRAPPER+fedprox`, in the order of the plan."""
+    prefix = f"{wrapper}+"
+    bases = dict.fromkeys(row.method.removeprefix(prefix) for row in rows)
+    families = []
+    for base in bases:
+        plain = [row for row in rows if row.method == base]
+        wrapped = [row for row in rows if row.method == prefix + base]
+        named: dict[str, Entry] = {}
+        for row in wrapped:
+            name = _column_name(row.label, plain[0].label if plain else base, wrapper)
+            named[row.label if name in named else name] = row
+        families.append(Family(plain[0] if plain else None, named))
+        families += [Family(other, {}) for other in plain[1:]]
+    return families
+
+
+def _column_name(label: str, base: str, wrapper: str) -> str:
+    """`GGEUR+FedProx` is GGEUR's column; `step 1` and `GGEUR+FedProx, step 1` have columns of their own."""
+    return " ".join(label.replace(base, "").strip(" +,()").replace("+,", ",").split()) or wrapper
+
+
+def _side_by_side(
+    group: str,
+    families: Sequence[Family],
+    values: Callable[[Entry], BySeed],
+    scores: Callable[[Entry], Scores] | None = None,
+) -> list[Column]:
+    """The plain column, then each wrapped one with its gain; gains are tested where there are scores."""
+    named = _named(families)
+    columns = []
+    for name, having in named.items():
+        columns.append(_measured(name, group, having, values, scores))
+        if name == PLAIN:
+            continue
+        pairs = {key: (row, named[PLAIN][key]) for key, row in having.items() if key in named[PLAIN]}
+        gains = {key: gain(ours, theirs, values) for key, (ours, theirs) in pairs.items()}
+        if scores:
+            found = comparisons([(scores(ours), scores(theirs)) for ours, theirs in pairs.values()])
+            for key, comparison in zip(pairs, found, strict=True):
+                if comparison and not gains[key].missing:
+                    signs = (DIFFERS,) if comparison.significant else ()
+                    gains[key] = replace(gains[key], p=comparison.p, signs=(*gains[key].signs, *signs))
+        heading = GAIN if len(named) == 2 else f"{name} {GAIN}"
+        columns.append(Column(heading, gains, group))
+    return columns
+
+
+def _named(families: Sequence[Family]) -> dict[str, dict[RowKey, Entry]]:
+    """The measured columns, the plain one first: name → its entries by the row they stand in."""
+    names = dict.fromkeys(name for family in families for name in family.wrapped)
+    wrapped = {
+        name: {key_of(family.row): family.wrapped[name] for family in families if name in family.wrapped}
+        for name in names
+    }
+    return {PLAIN: {key_of(family.row): family.plain for family in families if family.plain}, **wrapped}
+
+
+def _measured(
+    heading: str,
+    group: str,
+    rows: Mapping[RowKey, Entry],
+    values: Callable[[Entry], BySeed],
+    scores: Callable[[Entry], Scores] | None,
+) -> Column:
+    entries_here = list(rows.values())
+    tested = [scores(row) for row in entries_here] if scores else None
+    column = measured(heading, entries_here, [values(row) for row in entries_here], tested=tested)
+    return Column(heading, {key: column.cells[key_of(row)] for key, row in rows.items()}, group)

@@ -1,0 +1,211 @@
+"""The frozen transformers: what trains and travels, what branches compute, where the weights come from."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.func import functional_call
+
+from bench.engine.executors import choose
+from bench.engine.problem import assemble
+from bench.errors import UserError
+from bench.models import model_spec
+from bench.models.architectures.vit_mini import SHA256, WEIGHTS
+from bench.models.base import seeded_model
+from kit.contract_cells import cell_config
+from methods.core.task import SplitModel, initial_tree
+from methods.modules.lora import AdaptedLinear, adapted_layers
+
+
+@pytest.fixture(scope="module")
+def mini() -> SplitModel:
+    return seeded_model(model_spec({"name": "vit_mini"}), (3, 32, 32), 10, seed=0)
+
+
+def images(count: int = 4, side: int = 32) -> torch.Tensor:
+    draw = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, 3, side, side), generator=draw, dtype=torch.uint8)
+
+
+# vit_mini
+
+
+def test_the_weights_are_small_and_those_recorded() -> None:
+    assert WEIGHTS.stat().st_size <= 2_000_000
+    assert hashlib.sha256(WEIGHTS.read_bytes()).hexdigest() == SHA256
+
+
+def test_six_blocks_have_two_adapted_layers_each(mini: SplitModel) -> None:
+    layers = adapted_layers(mini)
+    assert [layer.block for layer in layers.values()] == [block for block in range(6) for _ in range(2)]
+    assert {name.split("blocks.")[1][2:] for name in layers} == {"attn.proj", "mlp.fc2"}
+    assert {(layer.rank, layer.scale) for layer in layers.values()} == {(8, 2.0)}
+
+
+def test_only_adapters_and_head_are_trained_sent_and_saved(mini: SplitModel) -> None:
+    initial = initial_tree(mini)
+    layers = adapted_layers(mini)
+    expected = {f"{layer}.shared_{factor}" for layer in layers for factor in "ab"}
+    assert set(initial) == expected | {"classifier.weight", "classifier.bias"}
+    for layer in layers:
+        assert not initial[f"{layer}.shared_b"].any()
+        assert initial[f"{layer}.shared_a"].std() > 0.01
+
+
+def test_backbone_is_the_same_at_every_seed_and_the_rest_is_not(mini: SplitModel) -> None:
+    other = seeded_model(model_spec({"name": "vit_mini"}), (3, 32, 32), 10, seed=1)
+    frozen = [
+        (a, b) for a, b in zip(mini.parameters(), other.parameters(), strict=True) if not a.requires_grad
+    ]
+    assert frozen
+    assert all(torch.equal(a, b) for a, b in frozen)
+    assert not torch.equal(mini.classifier.weight, other.classifier.weight)  # type: ignore[arg-type]
+
+
+def test_pretrained_features_tell_handwritten_digits_apart_better_than_random_ones(mini: SplitModel) -> None:
+    """By the class means of one half, on the other half."""
+    from bench.data.datasets.digits_mini import DigitsMini
+
+    split = DigitsMini().build(None, "mnist").test
+    x, y = torch.from_numpy(split.x), torch.from_numpy(split.y)
+
+    def accuracy(model: SplitModel) -> float:
+        with torch.no_grad():
+            z = model.encoder(x)
+        learnt = torch.arange(len(y)) % 2 == 0
+        means = torch.stack([z[learnt & (y == label)].mean(dim=0) for label in range(10)])
+        nearest = torch.cdist(z[~learnt], means).argmin(dim=1)
+        return float((nearest == y[~learnt]).float().mean())
+
+    from bench.models.vit import small_vit
+
+    untrained = seeded_model(model_spec({"name": "vit_mini"}), (3, 32, 32), 10, seed=0)
+    untrained.encoder[1].load_state_dict(small_vit().state_dict(), strict=False)  # type: ignore[index,union-attr]
+    assert accuracy(mini) > accuracy(untrained) + 0.1
+
+
+@pytest.mark.parametrize("shape", [(3, 28, 28), (1, 32, 32), (64,)])
+def test_images_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match="takes images of 3×32×32, not"):
+        model_spec({"name": "vit_mini"}).build(shape, 10)
+
+
+def test_damaged_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.models.architectures import vit_mini
+
+    file = tmp_path / "vit_mini.safetensors"
+    file.write_bytes(WEIGHTS.read_bytes()[:-1] + b"\x01")
+    monkeypatch.setattr(vit_mini, "WEIGHTS", file)
+    with pytest.raises(UserError, match="has the checksum"):
+        model_spec({"name": "vit_mini"}).build((3, 32, 32), 10)
+
+
+def test_the_fingerprint_covers_the_frozen_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.models.architectures import vit_mini
+
+    before = assemble(cell_config("fedlora", "vit")).fingerprints.initial_weights
+    load = vit_mini.load_weights
+
+    def changed(*arguments: Any) -> dict[str, torch.Tensor]:
+        tensors = load(*arguments)
+        return tensors | {"pos_embed": tensors["pos_embed"] + 1}
+
+    monkeypatch.setattr(vit_mini, "load_weights", changed)
+    assert assemble(cell_config("fedlora", "vit")).fingerprints.initial_weights != before
+
+
+# The adapted layer
+
+
+def layer_and_values() -> tuple[AdaptedLinear, dict[str, torch.Tensor], torch.Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    layer = AdaptedLinear(nn.Linear(5, 4), rank=2, alpha=6.0, block=0)
+    shapes = {"shared_a": (2, 5), "shared_b": (4, 2), "private_a": (2, 5), "private_b": (4, 2), "gate": ()}
+    values = {name: torch.randn(shape, generator=draw) for name, shape in shapes.items()}
+    return layer, values, torch.randn(3, 5, generator=draw)
+
+
+def test_branches_are_summed() -> None:
+    layer, values, x = layer_and_values()
+    v = {name: value.numpy().astype(np.float64) for name, value in values.items()}
+    frozen = layer.frozen(x).detach().numpy()
+    shared = 3.0 * x.numpy() @ v["shared_a"].T @ v["shared_b"].T
+    private = 3.0 * float(v["gate"]) * x.numpy() @ v["private_a"].T @ v["private_b"].T
+    both = functional_call(layer, values, (x,)).detach().numpy()
+    np.testing.assert_allclose(both, frozen + shared + private, atol=1e-5)
+    alone = functional_call(layer, {k: values[k] for k in ("shared_a", "shared_b")}, (x,)).detach().numpy()
+    np.testing.assert_allclose(alone, frozen + shared, atol=1e-5)
+
+
+def test_a_private_branch_leaves_no_trace_in_the_model() -> None:
+    layer, values, x = layer_and_values()
+    functional_call(layer, values, (x,))
+    assert layer.private_a is None
+    assert layer.gate is None
+    assert set(dict(layer.named_parameters())) == {"shared_a", "shared_b", "frozen.weight", "frozen.bias"}
+
+
+# vit_lora
+
+
+def lora(**options: Any) -> SplitModel:
+    return seeded_model(model_spec({"name": "vit_lora", **options}), (3, 32, 32), 7, seed=0)
+
+
+def test_any_vit_of_timm_and_images_of_another_size() -> None:
+    model = lora(weights="random")
+    assert model(images(2)).shape == (2, 7)
+    assert len(adapted_layers(model)) == 24
+    trained = sum(leaf.numel() for leaf in model.parameters() if leaf.requires_grad)
+    assert trained == 12 * 8 * (192 + 192 + 768 + 192) + 192 * 7 + 7
+
+
+def test_weights_come_from_a_file(tmp_path: Path) -> None:
+    backbone = lora(weights="random").encoder[-1]  # type: ignore[index]
+    plain = {name.replace(".frozen.", "."): leaf for name, leaf in backbone.state_dict().items()}
+    tensors = {name: leaf + 0.5 for name, leaf in plain.items() if "shared_" not in name}
+    for file in (tmp_path / "weights.safetensors", tmp_path / "weights.pth"):
+        if file.suffix == ".pth":
+            torch.save(tensors, file)
+        else:
+            save_file(tensors, file)
+        loaded = lora(weights=str(file)).encoder[-1].state_dict()  # type: ignore[index]
+        assert torch.equal(loaded["blocks.3.mlp.fc2.frozen.weight"], tensors["blocks.3.mlp.fc2.weight"])
+        assert torch.equal(loaded["pos_embed"], tensors["pos_embed"])
+    with pytest.raises(UserError, match="has the checksum"):
+        lora(weights=str(file), sha256="0" * 64)
+    torch.save({"pos_embed": tensors["pos_embed"]}, file)
+    with pytest.raises(UserError, match=r"has no tensor for .blocks\.0\.attn\.proj\.bias"):
+        lora(weights=str(file))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"weights": "no/such/file.pth"}, "there is no weights file"),
+        ({"backbone": "vit_tinny_patch16_224", "weights": "random"}, "did you mean 'vit_tiny_patch16_224'"),
+        ({"backbone": "resnet18", "weights": "random"}, "timm has no such ViT"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        lora(**options)
+
+
+# Which executor
+
+
+def test_a_frozen_transformer_is_stacked_unless_clients_are_too_unequal() -> None:
+    problem = assemble(cell_config("fedlora", "vit")).problem
+    assert choose(problem)[0] == "stacked"
+    largest = max(problem.train, key=lambda client: len(problem.train[client].y))
+    x, y = problem.train[largest]
+    problem.train[largest] = type(problem.train[largest])(torch.cat([x] * 9), torch.cat([y] * 9))  # type: ignore[index]
+    assert choose(problem) == ("loop", "clients of such unequal sizes would be stacked mostly with padding")

@@ -1,0 +1,260 @@
+"""What a search may try: spaces of methods around methods, sweeps, grids, and what is drawn from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.errors import UserError
+from bench.search.journal import Trial
+from bench.search.plan import Search, check_search, make_search, with_settings
+from bench.search.space import SearchSpace, search_space
+from bench.search.suggestions import suggest
+from bench.suite.model import Suite
+from bench.suite.planning import plan_cells
+from kit.cli import TINY
+from kit.tune import suite
+from search_spaces.spaces import Distribution
+
+
+def space_of(method: str, name: str = "wide", sweeps: dict[str, list[Any]] | None = None) -> SearchSpace:
+    return search_space(method, name, plan_cells(suite(method))[0].config, sweeps or {})
+
+
+def search(
+    method: str = "fedprox", space: str = "wide", algorithm: str = "random", setting: Suite | None = None
+) -> Search:
+    return make_search(setting or suite(method), method, space, algorithm, "none", 0, {}, Path("runs"))
+
+
+def trials(found: SearchSpace, algorithm: str, count: int, seed: int = 0) -> list[Trial]:
+    past: list[Trial] = []
+    for number in range(count):
+        values = suggest(algorithm, found, seed, number, past)
+        if values is None:
+            break
+        past.append(Trial(number, values, "finished", validation=number / 100, rounds=4))
+    return past
+
+
+def test_the_wide_space_has_ranges_and_the_suites_own_values_as_default() -> None:
+    found = space_of("fedprox")
+    assert found.domains["mu"].kind == "log_uniform"
+    assert found.default == {"mu": 0.01, "optimiser.lr": TINY["training"]["optimiser"]["lr"]}
+    assert found.size is None
+
+
+def test_a_key_with_one_value_in_the_paper_keeps_the_suites_value() -> None:
+    found = space_of("fedprox", "paper")
+    assert list(found.domains) == ["mu"]
+    assert found.size == 4
+
+
+def test_a_sweep_takes_the_place_of_a_distribution() -> None:
+    found = space_of("fedprox", "paper", {"optimiser.lr": [0.01, 0.02]})
+    assert found.size == 8
+    assert found.digest != space_of("fedprox", "paper").digest
+
+
+def test_the_rate_is_that_of_the_methods_own_optimiser_where_it_has_one() -> None:
+    entry = {"name": "scaffold", "set": {"optimiser": {"name": "sgd", "lr": 0.02}}}
+    found = search("scaffold", setting=suite(entry))
+    assert found.space.default["optimiser.lr"] == 0.02
+    (cell,) = found.cells({"optimiser.lr": 0.3})
+    assert cell.config["method"]["hyperparameters"]["optimiser"]["lr"] == 0.3
+
+
+def test_the_rate_reaches_a_method_without_an_optimiser_and_nothing_else_changes() -> None:
+    (cell,) = search("fedavg").cells({"optimiser.lr": 0.3})
+    own = cell.config["method"]["hyperparameters"]["optimiser"]
+    assert own == cell.config["training"]["optimiser"] | {"lr": 0.3}
+    assert cell.config["training"]["optimiser"]["lr"] == TINY["training"]["optimiser"]["lr"]
+
+
+def test_the_cells_of_a_search_hold_samples_out_and_have_no_test() -> None:
+    (cell,) = search().cells({"mu": 0.5})
+    assert cell.config["training"]["validation"] == 0.2
+    assert cell.config["evaluation"]["test"] is False
+    assert cell.config["method"]["hyperparameters"]["mu"] == 0.5
+
+
+def test_grid_points_are_the_cartesian_product() -> None:
+    found = space_of("fedprox", "paper", {"optimiser.lr": [0.01, 0.02]})
+    points = [found.point(index) for index in range(8)]
+    expected = [{"mu": mu, "optimiser.lr": lr} for mu in (0.001, 0.01, 0.1, 1.0) for lr in (0.01, 0.02)]
+    assert points == expected
+
+
+def test_whole_numbers_can_be_counted() -> None:
+    found = SearchSpace("wide", {"k": Distribution.model_validate({"int": [2, 4]})}, {"k": 3})
+    assert {trial.values.get("k", 3) for trial in trials(found, "random", 9)} == {2, 3, 4}
+    assert len(trials(found, "random", 9)) == found.size == 3
+
+
+def test_draws_follow_the_distributions() -> None:
+    domains = {
+        "a": Distribution.model_validate({"log_uniform": [0.001, 10.0]}),
+        "b": Distribution.model_validate({"int": [1, 3]}),
+        "c": Distribution.model_validate({"choice": ["x", True]}),
+        "d": Distribution.model_validate({"uniform": [2.0, 4.0]}),
+    }
+    found = SearchSpace("wide", domains, {})
+    drawn = [found.draw(np.random.default_rng(seed)) for seed in range(2000)]
+    assert all(found.covers(values) for values in drawn)
+    assert np.mean([np.log10(values["a"]) for values in drawn]) == pytest.approx(-1, abs=0.1)
+    assert np.mean([values["d"] for values in drawn]) == pytest.approx(3, abs=0.05)
+    assert set(Counter(values["b"] for values in drawn)) == {1, 2, 3}
+    assert Counter(str(values["c"]) for values in drawn)["True"] == pytest.approx(1000, abs=100)
+
+
+@pytest.mark.parametrize("algorithm", ["random", "optuna", "grid"])
+def test_trial_0_is_the_default_and_no_configuration_comes_twice(algorithm: str) -> None:
+    found = space_of("fedprox", "paper", {"optimiser.lr": [0.01, 0.02, TINY["training"]["optimiser"]["lr"]]})
+    tried = trials(found, algorithm, 100)
+    assert tried[0].values == {}
+    assert len(tried) == 12, "eleven other points, then nothing is left"
+    assert len({str(found.default | trial.values) for trial in tried}) == 12
+
+
+def test_a_part_of_a_grid_is_drawn_with_the_seed_and_begins_the_larger_part() -> None:
+    found = space_of("fedprox", "paper", {"optimiser.lr": [0.01, 0.02, 0.03]})
+    few, many, others = trials(found, "grid", 5), trials(found, "grid", 9), trials(found, "grid", 9, seed=1)
+    assert few == many[:5]
+    assert many != others
+
+
+@pytest.mark.parametrize("algorithm", ["random", "optuna"])
+def test_the_same_past_gives_the_same_suggestion(algorithm: str) -> None:
+    """So a search that was killed goes on as if it had not been."""
+    found = space_of("fedlsa")
+    whole = trials(found, algorithm, 9)
+    again = suggest(algorithm, found, 0, 8, whole[:8])
+    assert again == whole[8].values
+    assert suggest(algorithm, found, 1, 8, whole[:8]) != again
+
+
+def test_tpe_moves_to_where_scores_are_high() -> None:
+    """On −(log10 lr + 2)² its draws come nearer to the top than uniform ones."""
+    found = space_of("fedavg")
+
+    def distance(algorithm: str) -> float:
+        past: list[Trial] = []
+        for number in range(40):
+            values = suggest(algorithm, found, 0, number, past)
+            assert values is not None
+            rate = (found.default | values)["optimiser.lr"]
+            past.append(Trial(number, values, "finished", -((np.log10(rate) + 2.5) ** 2), 4))
+        return float(np.mean([abs(np.log10(trial.values["optimiser.lr"]) + 2.5) for trial in past[20:]]))
+
+    assert distance("optuna") < 0.5 * distance("random")
+
+
+def test_tpe_takes_open_stopped_and_failed_trials_and_a_default_outside_of_the_space() -> None:
+    found = space_of("fedprox", "paper", {"optimiser.lr": [0.2, 0.3]})
+    assert not found.covers(found.default)
+    past = [Trial(0, {}, "finished", 0.3, 4), Trial(1, {"mu": 0.1, "optimiser.lr": 0.2})]
+    past += [
+        Trial(2, {"mu": 1.0, "optimiser.lr": 0.2}, "stopped", 0.2, 2),
+        Trial(3, {"mu": 1.0, "optimiser.lr": 0.3}, "failed", None, 1, "diverged: x"),
+    ]
+    values = suggest("optuna", found, 0, 4, past)
+    assert values is not None and found.covers(values)
+
+
+def test_the_identity_of_a_search_is_that_of_what_its_trials_are() -> None:
+    base = search()
+    assert base.identity == search().identity
+    others = [
+        search(space="paper"),
+        search(algorithm="optuna"),
+        search(setting=suite(seeds=2)),
+        search(setting=suite("fedprox", version=2)),
+        search(setting=suite().changed({"training.rounds": 5})),
+    ]
+    assert len({base.identity, *(other.identity for other in others)}) == 6
+
+
+def test_every_configuration_is_run_under_each_swept_value_of_the_data() -> None:
+    setting = with_settings(suite(seeds=2), {"partition.samples": [15, 20]})
+    found = make_search(setting, "fedprox", "wide", "random", "none", 0, {}, Path("runs"))
+    cells = found.cells({"mu": 0.5})
+    assert [(cell.config["partition"]["samples"], cell.seed) for cell in cells] == [
+        (15, 0),
+        (15, 1),
+        (20, 0),
+        (20, 1),
+    ]
+    assert found.cost == 4 * TINY["training"]["rounds"]
+
+
+def test_values_that_a_method_cannot_work_with_are_found_before_the_start(tmp_path: Path) -> None:
+    refused = make_search(
+        suite("scaffold"),
+        "scaffold",
+        "paper",
+        "grid",
+        "none",
+        0,
+        {"scaffold.server_lr": [1.0, -1.0]},
+        tmp_path,
+    )
+    with pytest.raises(UserError, match=r"server_lr = -1\.0"):
+        check_search(refused, 4, None)
+    momentum = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
+    setting = suite("scaffold").changed({"training.optimiser": momentum})
+    with pytest.raises(UserError, match="needs plain SGD"):
+        check_search(search("scaffold", setting=setting), 4, None)
+
+
+def test_grid_needs_choices() -> None:
+    with pytest.raises(UserError, match=r"mu, optimiser\.lr of fedprox have ranges"):
+        search(algorithm="grid")
+
+
+def test_what_cannot_be_tuned_is_said() -> None:
+    rows = suite({"name": "fedprox", "label": "a"}, {"name": "fedprox", "label": "b", "set": {"mu": 1}})
+    with pytest.raises(UserError, match="has 2 rows of fedprox"):
+        search(setting=rows)
+    fixed = suite(variants=[{"name": "strong", "set": {"fedprox.mu": 1.0}}])
+    with pytest.raises(UserError, match=r"variant 'strong' .* sets fedprox\.mu itself"):
+        search(setting=fixed)
+
+
+def test_a_method_around_another_has_the_keys_of_both() -> None:
+    found = search("ggeur+fedprox")
+    domains = list(found.space.domains)
+    assert domains[0] == "step1_samples"
+    assert domains[-2:] == ["inner.mu", "optimiser.lr"]
+    assert found.space.default["inner.mu"] == 0.01
+    (cell,) = found.cells({"samples_per_class": 100, "inner.mu": 0.9})
+    hyperparameters = cell.config["method"]["hyperparameters"]
+    assert (hyperparameters["samples_per_class"], hyperparameters["inner"]["mu"]) == (100, 0.9)
+
+
+def test_the_rate_is_that_of_the_optimiser_inside_a_wrapper() -> None:
+    inner = {"optimiser": {"name": "sgd", "lr": 0.02}}
+    entry = {"name": "ggeur+scaffold", "set": {"inner": inner}}
+    found = search("ggeur+scaffold", setting=suite(entry))
+    assert found.space.default["optimiser.lr"] == 0.02
+    (cell,) = found.cells({"optimiser.lr": 0.3})
+    assert cell.config["method"]["hyperparameters"]["optimiser"]["lr"] == 0.3
+    assert cell.config["method"]["hyperparameters"]["optimiser"]["momentum"] == 0
+
+
+@pytest.mark.parametrize(
+    ("partition", "searched", "idle"),
+    [
+        ({"name": "by_domain", "clients": 4, "samples": 20}, "step2_samples", "samples_per_class"),
+        ({"name": "dirichlet", "clients": 4, "beta": 0.5}, "samples_per_class", "step1_samples"),
+    ],
+)
+def test_keys_without_effect_under_a_partition_are_not_searched(
+    partition: dict[str, Any], searched: str, idle: str
+) -> None:
+    config = plan_cells(suite("ggeur+fedavg", partition=partition))[0].config
+    domains = search_space("ggeur+fedavg", "wide", config, {}).domains
+    assert searched in domains and idle not in domains

@@ -1,0 +1,252 @@
+"""The MLflow view of the records, read back through MLflow's own client."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.tracking.tracker import Tracker, recorded_store
+from kit.cli import call_bench
+from kit.run_folders import Planned, write_run
+from kit.tracking import ROUNDS, Cell, Store, assert_complete
+
+pytestmark = pytest.mark.xdist_group("mlflow")
+
+
+def test_nothing_is_printed_while_the_database_is_made(mlflow_store: Store) -> None:
+    assert mlflow_store.said.getvalue() == ""
+    assert (mlflow_store.out / "mlflow.db").exists()
+
+
+def test_a_finished_cell_becomes_a_run(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("whole", "a")
+    mlflow_store.log(cell)
+    (run,) = mlflow_store.runs("whole")
+    assert_complete(mlflow_store, run)
+    assert run.info.run_name == "fedlsa s3"
+    assert (run.info.start_time, run.info.end_time) == (1767323042000, 1767323045000)
+    assert run.data.params == {
+        "suite.name": "whole",
+        "suite.version": "2",
+        "variant": "",
+        "dataset.name": "digits",
+        "dataset.domains": json.dumps(["mnist", "β=0.1"]),
+        "partition.name": "domain",
+        "model.name": "cnn",
+        "model.norm": "null",
+        "training.rounds": "2",
+        "training.lr": "0.01",
+        "method.name": "fedlsa",
+        "method.version": "1",
+        "lam": "0.7",
+        "seed": "3",
+        "method.hyperparameters.seed": "9",
+    }
+    tags = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
+    assert tags == {
+        "cell": cell.hash,
+        "suite": "whole",
+        "method": "fedlsa",
+        "variant": "",
+        "seed": "3",
+        "commit": "c0ffee",
+        "record": f"cells/{cell.path.name}",
+    }
+    names = ("config.json", "result.json")
+    assert mlflow_store.files(run) == {name: (cell.path / name).read_bytes() for name in names}
+    assert Path(run.info.artifact_uri.removeprefix("file://")).is_relative_to(
+        mlflow_store.out / "mlartifacts"
+    )
+
+
+def test_a_long_cell_needs_several_batches(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("long", "a", done=False)
+    cell.train(
+        [{"round": n, "bytes_up": 1, "bytes_down": 2, "metrics": {"loss": 1 / (n + 1)}} for n in range(700)]
+    )
+    config = json.loads((cell.path / "config.json").read_text())
+    config["method"]["hyperparameters"] = {f"h{n}": n for n in range(250)}
+    cell.write("config.json", config)
+    cell.finish()
+    mlflow_store.log(cell)
+    (run,) = mlflow_store.runs("long")
+    assert mlflow_store.history(run, "metrics.loss") == [(n, 1 / (n + 1)) for n in range(700)]
+    assert mlflow_store.history(run, "bytes_down") == [(n, 2 * (n + 1)) for n in range(700)]
+    assert {f"h{n}": str(n) for n in range(250)}.items() <= run.data.params.items()
+
+
+def test_logging_again_changes_nothing(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("again", "a")
+    mlflow_store.log(cell)
+    before = mlflow_store.runs("again")
+    (cell.path / "mlflow.json").unlink()
+    mlflow_store.log(cell)
+    after = mlflow_store.runs("again")
+    assert [run.info.run_id for run in after] == [run.info.run_id for run in before]
+    assert_complete(mlflow_store, after[0])
+
+
+def test_a_run_left_by_a_killed_driver_is_completed(mlflow_store: Store) -> None:
+    from mlflow.entities import Metric, Param
+
+    mlflow_store.log(mlflow_store.cell("killed", "other"))
+    cell = mlflow_store.cell("killed", "a")
+    left = mlflow_store.client.create_run(mlflow_store.experiment("killed"), tags={"cell": cell.hash})
+    mlflow_store.client.log_batch(
+        left.info.run_id,
+        [Metric("test_mnist", 0.25, 1, 1), Metric("bytes_up", 5, 1, 0)],
+        [Param("lam", "0.7")],
+    )
+    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    mlflow_store.log(cell)
+    mine = [run for run in mlflow_store.runs("killed") if run.data.tags["cell"] == cell.hash]
+    assert [run.info.run_id for run in mine] == [left.info.run_id]
+    assert_complete(mlflow_store, mine[0])
+    assert mine[0].data.params["training.lr"] == "0.01"
+
+
+def test_a_cell_run_anew_with_other_values_shows_only_those(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("anew", "a", done=False)
+    cell.train([{**ROUNDS[1], "test": {"mnist": 0.0, "β=0.1": 0.0}}])
+    cell.finish("2026-01-01T00:00:00+00:00")
+    mlflow_store.log(cell)
+    cell.train()
+    cell.finish()
+    mlflow_store.log(cell)
+    (run,) = mlflow_store.runs("anew")
+    assert_complete(mlflow_store, run)
+
+
+def test_a_failed_cell_is_shown_and_mended_when_it_succeeds(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("mended", "a", done=False)
+    cell.train(ROUNDS[:2])
+    cell.fail()
+    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    mlflow_store.log(cell)
+    (failed,) = mlflow_store.runs("mended")
+    assert failed.info.status == "FAILED"
+    assert failed.data.tags["error"] == "ValueError: loss is NaN"
+    assert mlflow_store.history(failed, "test_avg") == [(1, 0.5)]
+    assert set(mlflow_store.files(failed)) == {"config.json"}
+    assert mlflow_store.tracker.pending([cell.path]) == []
+
+    cell.train()
+    cell.finish()
+    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    mlflow_store.log(cell)
+    (mended,) = mlflow_store.runs("mended")
+    assert mended.info.run_id == failed.info.run_id
+    assert "error" not in mended.data.tags
+    assert_complete(mlflow_store, mended)
+
+
+def test_a_deleted_experiment_comes_back(mlflow_store: Store) -> None:
+    mlflow_store.log(mlflow_store.cell("deleted", "a"))
+    mlflow_store.client.delete_experiment(mlflow_store.experiment("deleted"))
+    Tracker(None, mlflow_store.out).log_cell(mlflow_store.out, mlflow_store.cell("deleted", "b").path)
+    assert len(mlflow_store.runs("deleted")) == 2
+
+
+def test_pending_cells_are_those_that_ended_and_are_not_logged(mlflow_store: Store, tmp_path: Path) -> None:
+    logged, fresh = mlflow_store.cell("pending", "a"), mlflow_store.cell("pending", "b")
+    running = mlflow_store.cell("pending", "c", done=False)
+    running.train()
+    cells = [logged.path, fresh.path, running.path]
+    mlflow_store.log(logged)
+    assert mlflow_store.tracker.pending(cells) == [fresh.path]
+    assert Tracker(None, tmp_path).pending([logged.path]) == [logged.path]
+    logged.finish("2026-02-02T00:00:00+00:00")
+    assert mlflow_store.tracker.pending(cells) == [logged.path, fresh.path]
+
+
+def test_cells_are_pending_again_while_the_database_is_gone(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("gone", "a")
+    mlflow_store.log(cell)
+    database, elsewhere = mlflow_store.out / "mlflow.db", mlflow_store.out / "elsewhere.db"
+    database.rename(elsewhere)
+    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    elsewhere.rename(database)
+    assert mlflow_store.tracker.pending([cell.path]) == []
+
+
+def test_tables_and_figures_are_replaced(mlflow_store: Store) -> None:
+    run_dir = mlflow_store.out
+    (run_dir / "plan.json").write_text(json.dumps({"schema": 1, "suite": {"name": "tables", "version": 2}}))
+    table, figure = run_dir / "tables" / "table.md", run_dir / "figures" / "curves.svg"
+    for path, text in ((table, "old"), (figure, "<svg/>")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    mlflow_store.log(mlflow_store.cell("tables", "a"))
+    mlflow_store.tracker.log_suite(run_dir)
+    table.write_text("new")
+    mlflow_store.tracker.log_suite(run_dir)
+    (run,) = [run for run in mlflow_store.runs("tables") if "suite_run" in run.data.tags]
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "tables v2")
+    assert mlflow_store.files(run, "tables") == {"tables/table.md": b"new"}
+    assert mlflow_store.files(run, "figures") == {"figures/curves.svg": b"<svg/>"}
+
+
+def test_a_report_made_again_renews_what_mlflow_shows(mlflow_store: Store, tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "quickstart", [Planned("fedavg", 0, (0.5, 0.5))])
+    tracker = Tracker(f"sqlite:///{mlflow_store.out}/mlflow.db", tmp_path)
+    tables = run_dir / "tables"
+    tables.mkdir()
+    (tables / "quickstart.md").write_text("old")
+    assert recorded_store(run_dir) is None
+    tracker.log_suite(run_dir)
+    assert recorded_store(run_dir) == tracker.address
+    for _ in range(2):
+        assert call_bench("report", run_dir, "--format", "md").code == 0
+    (run,) = [run for run in mlflow_store.runs("quickstart") if "suite_run" in run.data.tags]
+    logged = mlflow_store.files(run, "tables") | mlflow_store.files(run, "figures")
+    assert logged["tables/quickstart.md"] == (tables / "quickstart.md").read_bytes()
+    assert b"50.00" in logged["tables/quickstart.md"]
+    assert "figures/convergence.png" in logged
+
+
+def test_mlflow_is_not_imported_when_there_is_nothing_to_write(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("idle", "a")
+    (mlflow_store.out / "plan.json").write_text(
+        json.dumps({"schema": 1, "suite": {"name": "idle", "version": 1}})
+    )
+    mlflow_store.log(cell)
+    mlflow_store.tracker.log_suite(mlflow_store.out)
+    code = f"""
+import sys
+from pathlib import Path
+from bench.tracking.tracker import Tracker
+out, cell = Path({str(mlflow_store.out)!r}), Path({str(cell.path)!r})
+tracker = Tracker(None, out)
+tracker.log_suite(out)
+print(tracker.pending([cell]), "--backend-store-uri" in tracker.ui_command(), "mlflow" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True False\n"
+
+
+@pytest.mark.long
+def test_a_kill_while_the_database_is_made_does_no_harm(tmp_path: Path) -> None:
+    cell = Cell(tmp_path, "kill", "a")
+    cell.train()
+    cell.finish()
+    code = f"""
+from pathlib import Path
+from bench.tracking.tracker import Tracker
+Tracker(None, Path({str(tmp_path)!r})).log_cell(Path({str(tmp_path)!r}), Path({str(cell.path)!r}))
+"""
+    command = [sys.executable, "-c", code]
+    half_made = tmp_path / ".mlflow.db.new" / "mlflow.db"
+    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as first:
+        deadline = time.monotonic() + 60
+        while not (half_made.exists() and half_made.stat().st_size > 300_000):
+            assert time.monotonic() < deadline and first.poll() is None
+            time.sleep(0.005)
+        first.kill()
+    assert not (tmp_path / "mlflow.db").exists()
+    together = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(120) for process in together] == [0, 0]
+    assert not half_made.parent.exists()

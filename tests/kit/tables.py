@@ -1,0 +1,31 @@
+"""Accuracies of a few methods for the tests of tables, and ways to look into a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kit.run_folders import Planned
+from reports.tables.table import Cell, Row, Table
+
+FEDAVG = [(0.80, 0.40), (0.82, 0.42), (0.84, 0.38)]
+FEDLSA = [(0.90, 0.50), (0.92, 0.52), (0.94, 0.48)]
+FEDPROX = [(0.82, 0.38), (0.78, 0.46), (0.86, 0.40)]
+
+
+def seeds(method: str, tests: Sequence[Sequence[float]], **options: Any) -> list[Planned]:
+    return [Planned(method, seed, test, **options) for seed, test in enumerate(tests)]
+
+
+def row(table: Table, label: str) -> Row:
+    return next(row for row in table.rows if row.label == label)
+
+
+def cell(table: Table, label: str, column: str) -> Cell:
+    return row(table, label).cells[table.columns.index(column)]
+
+
+def texts(table: Table, label: str) -> list[str]:
+    return [cell.text for cell in row(table, label).cells]
+
+
+def notes(table: Table) -> list[str]:
+    return [f"{note.sign} {note.text}".strip() for note in table.footnotes]

@@ -1,0 +1,387 @@
+"""FedSDG and the personalised methods it is compared with: penalties, rates, what stays with a client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from bench.engine.checkpoints import load_state
+from bench.engine.federation import Federation
+from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.stacked import StackedHost
+from bench.models import model_spec
+from bench.models.base import seeded_model
+from bench.suite.model import load_suite
+from bench.suite.planning import plan_cells
+from kit.contract import (
+    PLAIN,
+    WatchedProblem,
+    assert_close,
+    differing,
+    resumed,
+    run,
+    samples,
+    tiny_problem,
+    tiny_task,
+)
+from kit.contract_models import MODELS
+from methods.base import Batch, Task, Tree
+from methods.core.batches import RaggedBatches, Samples
+from methods.core.optimisers import SGD, Adam, Optimiser
+from methods.core.task import initial_tree
+from methods.ditto import Ditto
+from methods.fedlora import FedLoRA
+from methods.fedrep import FedRep
+from methods.fedsdg import GATES, FedSDG, personal
+from methods.modules.lora import adapted_layers
+
+ADAM = Adam(lr=1e-3, clip_norm=1.0)
+in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
+
+
+def vit_task(optimiser: Optimiser = PLAIN) -> Task:
+    return tiny_task("vit", optimiser, clients=3, seed=0)
+
+
+def one_batch() -> Batch:
+    return Batch(*samples(6, MODELS["vit"].shape, "a batch"))
+
+
+# The objective
+
+
+def test_gates_cost_three_at_the_start_of_six_blocks() -> None:
+    model = seeded_model(model_spec({"name": "vit_mini"}), (3, 32, 32), 10, seed=0)
+    task = Task(model, initial_tree(model), 10, 2, ADAM, 0)
+    for penalty in ("unilateral", "bilateral"):
+        method = FedSDG(gate_penalty=penalty)
+        gates = method.client(task)[GATES]
+        assert gates.shape == (6,)
+        assert float(method.gate_cost(gates)) == 3.0
+
+
+def test_gradients_of_the_gates_penalty() -> None:
+    """m' = m(1 − m); on the far side of a half the bilateral one pushes up."""
+    values = np.array([-2.0, -0.3, 0.4, 3.0])
+    m = 1 / (1 + np.exp(-values))
+    slope = m * (1 - m)
+    expected = {"unilateral": slope, "bilateral": np.where(m < 0.5, slope, -slope)}
+    for penalty, gradient in expected.items():
+        gates = torch.tensor(values, requires_grad=True)
+        FedSDG(gate_penalty=penalty).gate_cost(gates).backward()
+        np.testing.assert_allclose(gates.grad, gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["factors", "product"])
+def test_gradients_of_the_private_penalty(penalty: str) -> None:
+    """2θ; or 2 BᵀBA for A, and 2 BAAᵀ for B."""
+    draw = np.random.default_rng(0)
+    numbers = {
+        f"layer{k}.private_{end}": draw.normal(size=shape)
+        for k in range(2)
+        for end, shape in (("a", (2, 5)), ("b", (4, 2)))
+    }
+    private = Tree({name: torch.tensor(value, requires_grad=True) for name, value in numbers.items()})
+    cost = FedSDG(private_penalty=penalty).private_cost(private)
+    cost.backward()
+    total = 0.0
+    for k in range(2):
+        a, b = numbers[f"layer{k}.private_a"], numbers[f"layer{k}.private_b"]
+        if penalty == "factors":
+            total += (a**2).sum() + (b**2).sum()
+            expected = 2 * a, 2 * b
+        else:
+            total += ((b @ a) ** 2).sum()
+            expected = 2 * b.T @ b @ a, 2 * b @ a @ a.T
+        for end, gradient in zip("ab", expected, strict=True):
+            np.testing.assert_allclose(private[f"layer{k}.private_{end}"].grad, gradient, atol=1e-10)
+    assert cost.item() == pytest.approx(total)
+
+
+def test_the_product_penalty_is_nothing_at_the_start_and_the_branch_too() -> None:
+    task, method = vit_task(), FedSDG(private_penalty="product")
+    client = method.client(task)
+    assert float(method.private_cost(client["private"])) == 0
+    server = method.server(task)
+    x = one_batch().x
+    assert torch.equal(method.predict(task, server, client, x), method.predict(task, server, None, x))
+    wider = FedSDG(private_init_std=0.01).client(task)["private"]
+    spread = torch.cat([leaf.flatten() for name, leaf in wider.items() if name.endswith("private_b")]).std()
+    assert float(spread) == pytest.approx(0.01, rel=0.3)
+
+
+def test_one_step_of_plain_descent_is_the_gradient_of_the_objective() -> None:
+    """Computed here with the module's own parameters and autograd; every group at its own rate."""
+    method = FedSDG(lam1=0.3, lam2=0.2, private_init_std=0.1, private_lr=0.02, gate_lr=0.5)
+    task = vit_task(SGD(lr=0.1))
+    client = method.client(task)
+    client = client | {GATES: torch.tensor([0.7, -1.1])}
+    batch = one_batch()
+    order = [torch.arange(len(batch.y))]
+    message = {"model": task.initial}
+    reply, kept = method.round(task).local(
+        client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6)
+    )
+
+    shared = {name: leaf.clone().requires_grad_() for name, leaf in task.initial.items()}
+    private = {name: leaf.clone().requires_grad_() for name, leaf in client["private"].items()}
+    gates = client[GATES].clone().requires_grad_()
+    m = torch.sigmoid(gates)
+    passed = {f"{name}.gate": m[layer.block] for name, layer in adapted_layers(task.model).items()}
+    logits = functional_call(task.model, {**shared, **private, **passed}, (batch.x,))
+    size = sum((leaf**2).sum() for leaf in private.values())
+    (nn.functional.cross_entropy(logits, batch.y) + 0.3 * m.sum() + 0.2 * size).backward()
+
+    def stepped(leaves: dict[str, Tensor], rate: float) -> dict[str, Tensor]:
+        return {name: (leaf - rate * leaf.grad).detach() for name, leaf in leaves.items()}
+
+    assert_close(reply, {"model": stepped(shared, 0.1)}, tolerance=1e-6)
+    assert_close(kept["private"], stepped(private, 0.02), tolerance=1e-6)
+    assert_close(kept[GATES], (gates - 0.5 * gates.grad).detach(), tolerance=1e-6)
+
+
+def test_three_rates_of_adam() -> None:
+    """Adam's first step is the rate itself, whatever the gradient."""
+    method = FedSDG(private_init_std=0.1, private_lr=2e-3)
+    task = vit_task(Adam(lr=1e-3, epsilon=1e-12))
+    client, batch = method.client(task), one_batch()
+    batches = RaggedBatches(Samples(batch.x, batch.y), [torch.arange(6)], 6)
+    reply, kept = method.round(task).local(client, {"model": task.initial}, batches)
+    factor = "encoder.1.blocks.0.attn.proj.private_b"
+    moves = {
+        1e-3: reply["model"]["classifier.weight"] - task.initial["classifier.weight"],
+        2e-3: kept["private"][factor] - client["private"][factor],
+        5e-3: kept[GATES] - client[GATES],
+    }
+    for rate, move in moves.items():
+        np.testing.assert_allclose(move.abs(), rate, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("granularity", "count"), [("block", 2), ("layer", 4), ("global", 1)])
+def test_granularity(granularity: str, count: int) -> None:
+    task, method = vit_task(), FedSDG(granularity=granularity)
+    client = method.client(task)
+    assert client[GATES].tolist() == [0.0] * count
+    places = method.gate_of(task)
+    own = personal(task.initial, client["private"], torch.arange(float(count)), places)
+    passed = [float(leaf) for name, leaf in own.items() if name.endswith(".gate")]
+    expected = {"block": [0, 0, 1, 1], "layer": [0, 1, 2, 3], "global": [0, 0, 0, 0]}[granularity]
+    assert passed == pytest.approx([1 / (1 + np.exp(-at)) for at in expected])
+
+
+# What travels and what stays
+
+
+@in_one_process
+def test_only_shared_adapters_and_the_head_travel(kind: type[Host]) -> None:
+    problem = WatchedProblem.of(tiny_problem(FedSDG(), optimiser=ADAM))
+    before = problem.task.initial
+    after = run(problem, kind(problem), rounds=2).server["model"]
+    assert {"classifier.weight", "classifier.bias"} <= set(after)
+    assert all(not torch.equal(after[name], before[name]) for name in after)
+    for work in problem.work:
+        for message in (work.message, work.reply):
+            assert list(message) == ["model"]
+            assert set(message["model"]) == set(before)
+            assert not any("private" in name or "gate" in name for name in message["model"])
+
+
+def test_the_head_is_averaged() -> None:
+    problem = WatchedProblem.of(tiny_problem(FedSDG(alignment=None), optimiser=ADAM))
+    model = run(problem, LoopHost(problem), rounds=1).server["model"]
+    sizes = [len(y) for _, y in problem.train.values()]
+    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in problem.work]
+    np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
+
+
+@in_one_process
+def test_private_state_outlives_rounds_without_the_client_and_a_restart(
+    kind: type[Host], tmp_path: Path
+) -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
+    host = kind(problem)
+    federation = Federation(problem, host, participation=0.4)
+    states: dict[int, Any] = {client: host.state(client) for client in problem.train}
+    for number in range(1, 7):
+        took_part = federation.participants(number)
+        federation.advance()
+        for client in problem.train:
+            changed = bool(differing(host.state(client), states[client]))
+            assert changed == (client in took_part)
+        states = {client: host.state(client) for client in problem.train}
+    federation.save(tmp_path)
+    other = kind(problem)
+    resumed(problem, other, tmp_path, rounds=6, participation=0.4)
+    assert differing({str(k): other.state(k) for k in states}, {str(k): states[k] for k in states}) == []
+
+
+def test_a_checkpoint_holds_no_frozen_weights(tmp_path: Path) -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
+    run(problem, LoopHost(problem), rounds=1, save_to=tmp_path)
+    server = load_state(tmp_path / "server.pt")
+    assert set(server["model"]) == set(problem.task.initial)
+    for client in load_state(tmp_path / "clients-0.pt").values():
+        assert set(client) == {"private", GATES}
+        assert all("private_" in name for name in client["private"])
+
+
+def test_the_global_model_ignores_what_is_private() -> None:
+    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
+    host = LoopHost(problem)
+    federation = run(problem, host, rounds=3)
+    x = problem.test["near"].x
+    task, method, server = problem.task, problem.method, federation.server
+    own = [method.predict(task, server, host.state(client), x) for client in (0, 1)]
+    everybody = method.predict(task, server, None, x)
+    plain = functional_call(task.model, server["model"].as_dict(), (x,))
+    assert torch.equal(everybody, plain)
+    assert not torch.allclose(own[0], everybody)
+    assert not torch.allclose(own[0], own[1])
+
+
+def test_personal_accuracy_is_that_of_the_clients_own_models() -> None:
+    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
+    host = LoopHost(problem)
+    federation = run(problem, host, rounds=3)
+    scores = federation.evaluate(personal=True)
+    expected = []
+    for client, places in problem.own_test.items():
+        hits = [
+            problem.method.predict(
+                problem.task, federation.server, host.state(client), problem.test[name].x[at]
+            )
+            .argmax(dim=1)
+            .eq(problem.test[name].y[at])
+            for name, at in places.items()
+        ]
+        expected.append(float(torch.cat(hits).float().mean()))
+    assert scores["personal"] == pytest.approx(np.mean(expected))
+    assert scores["test"] == federation.evaluate(personal=False)["test"]
+
+
+# Figures
+
+
+@in_one_process
+def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
+    problem = tiny_problem(FedSDG(gate_lr=0.2), optimiser=ADAM)
+    host = kind(problem)
+    federation = Federation(problem, host, participation=0.7)
+    metrics = federation.advance()["metrics"]
+    took_part = federation.participants(1)
+    gates = np.array([torch.sigmoid(host.state(client)[GATES]).numpy() for client in took_part])
+    assert gates.shape == (2, 2)
+    assert [metrics["gate/block_0"], metrics["gate/block_1"]] == pytest.approx(gates.mean(axis=0).tolist())
+    assert metrics["gate_mean"] == pytest.approx(gates.mean())
+    assert metrics["gate_low_share"] == pytest.approx((gates < 0.1).mean())
+    assert metrics["gate_high_share"] == pytest.approx((gates > 0.9).mean())
+    assert abs(gates - 0.5).min() > 0.01
+    shared = np.sqrt(sum(float((leaf**2).sum()) for leaf in federation.server["model"].values()))
+    private = [
+        np.sqrt(sum(float((leaf**2).sum()) for leaf in host.state(client)["private"].values()))
+        for client in took_part
+    ]
+    assert metrics["private_to_shared"] == pytest.approx(np.mean(private) / shared, rel=1e-5)
+    assert {"alpha_mean", "weight_entropy", "fallbacks", f"weight/{took_part[0]}"} <= set(metrics)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("kind", [FedSDG, FedLoRA])
+def test_a_model_without_adapters_is_refused_in_one_sentence(kind: type[FedSDG] | type[FedLoRA]) -> None:
+    with pytest.raises(ValueError, match=r"^needs a model with LoRA branches: choose vit_mini or vit_lora$"):
+        kind().check(tiny_task("mlp", PLAIN, clients=2, seed=0))
+
+
+def test_fedrep_needs_something_to_share() -> None:
+    with pytest.raises(ValueError, match="has nothing to share"):
+        FedRep().check(tiny_task("head", PLAIN, clients=2, seed=0))
+
+
+# Ditto and FedRep, beside loops by hand
+
+
+def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Tensor]]:
+    task = tiny_task("mlp", SGD(lr=0.1), clients=2, seed=0)
+    x, y = samples(8, MODELS["mlp"].shape, "hand")
+    order = [torch.arange(8), torch.arange(8).flip(0)]
+    state = client(task) if client else method.client(task)
+    message = {"model": method.server(task)["model"]}
+    reply, kept = method.round(task).local(state, message, RaggedBatches(Samples(x, y), order, 4))
+    return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
+
+
+def test_ditto_pulls_the_own_model_towards_the_sent_one() -> None:
+    def own_start(task: Task) -> Any:
+        return {"model": task.initial.map(lambda leaf: leaf + 0.3)}
+
+    task, reply, kept, data, parts = mlp_round(Ditto(lam=0.7), own_start)
+    w = task.initial
+    v = own_start(task)["model"]
+    y = w
+    for at in parts:
+        for which in ("v", "y"):
+            start = v if which == "v" else y
+            leaves = {name: leaf.clone().requires_grad_() for name, leaf in start.items()}
+            logits = functional_call(task.model, leaves, (data.x[at],))
+            nn.functional.cross_entropy(logits, data.y[at]).backward()
+            pull = 0.7 if which == "v" else 0.0
+            moved = Tree(
+                {
+                    name: (leaf - 0.1 * (leaf.grad + pull * (leaf - w[name]))).detach()
+                    for name, leaf in leaves.items()
+                }
+            )
+            if which == "v":
+                v = moved
+            else:
+                y = moved
+    assert_close(kept["model"], v, tolerance=1e-6)
+    assert_close(reply["model"], y, tolerance=1e-6)
+
+
+def test_fedrep_trains_the_head_first_and_then_the_rest() -> None:
+    task, reply, kept, data, parts = mlp_round(FedRep(head_passes=3), None)
+    leaves = {name: leaf.clone() for name, leaf in task.initial.items()}
+
+    def descend(at: Tensor, wanted: str) -> None:
+        own = [name for name in leaves if name.startswith("classifier.") == (wanted == "head")]
+        for name in own:
+            leaves[name].requires_grad_()
+        logits = functional_call(task.model, leaves, (data.x[at],))
+        grads = torch.autograd.grad(
+            nn.functional.cross_entropy(logits, data.y[at]), [leaves[name] for name in own]
+        )
+        for name, grad in zip(own, grads, strict=True):
+            leaves[name] = (leaves[name] - 0.1 * grad).detach()
+
+    for at in parts * 3:
+        descend(at, "head")
+    for at in parts:
+        descend(at, "rest")
+    assert_close({**reply["model"], **kept["head"]}, leaves, tolerance=1e-6)
+    assert not set(reply["model"]) & set(kept["head"])
+
+
+# The suites
+
+
+@pytest.mark.parametrize("name", ["quickstart_fedsdg", "fedsdg"])
+def test_suites_measure_both_accuracies(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.evaluation.personal
+    cells = plan_cells(suite)
+    methods = {cell.method for cell in cells}
+    assert {"local", "fedlora", "fedsdg"} <= methods
+    for cell in cells:
+        optimiser = cell.config["training"]["optimiser"]
+        assert (optimiser["name"], optimiser["lr"], optimiser["clip_norm"]) == ("adam", 1e-3, 1.0)
+        assert cell.config["partition"]["name"] == "dirichlet"
+        assert "fonts" not in cell.config["dataset"].get("domains", [])

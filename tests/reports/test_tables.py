@@ -1,0 +1,353 @@
+"""The numbers, marks, notes and captions of tables from records, against numbers computed by hand."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from bench.records.reader import load_run
+from kit.run_folders import CHECKSUM, Planned, write_run
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
+from reports.tables.kinds import domain_table, variant_table
+from reports.tables.summary import summary_table
+from reports.tables.table import Table
+
+
+def make(path: Path, cells: Sequence[Planned], **options: Any) -> Table:
+    return domain_table(load_run(write_run(path, cells, **options)))
+
+
+def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA))
+    assert table.columns == ("mnist", "fonts", "AVG", "STD", "Δ")
+    # AVG of FedAvg by seed: 60, 62, 61; STD over its two domains: 20, 20, 23
+    assert texts(table, "FedAvg") == ["82.00 ± 2.00", "40.00 ± 2.00", "61.00 ± 1.00", "21.00 ± 1.73", "0.00"]
+    assert texts(table, "FedLSA") == [
+        "92.00 ± 2.00",
+        "50.00 ± 2.00",
+        "71.00 ± 1.00",
+        "21.00 ± 1.73",
+        "+10.00",
+    ]
+    average = cell(table, "FedAvg", "AVG")
+    assert (average.mean, average.std, average.n) == (pytest.approx(61), pytest.approx(1), 3)
+
+
+def test_a_clear_lead_has_no_sign_of_noise_and_no_footnote_about_it(tmp_path: Path) -> None:
+    # apart by 10 points everywhere but for 0.1, so that every column has a clear winner
+    ahead = [(0.90, 0.501), (0.921, 0.52), (0.94, 0.481)]
+    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedlsa", ahead))
+    for column in ("mnist", "fonts", "AVG"):
+        assert cell(table, "FedLSA", column).mark == "best"
+        assert "≈" not in cell(table, "FedLSA", column).signs
+        assert cell(table, "FedAvg", column).mark == "second"
+
+
+def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA) + seeds("fedprox", FEDPROX)
+    table = make(tmp_path, [*cells, *seeds("central", [(0.99, 0.99)] * 3)])
+    gains = [2.0, -2.0, -4.0, 4.0, 2.0, 2.0]  # FedProx minus FedAvg by seed and domain
+    p = stats.ttest_1samp(gains, 0).pvalue
+    lsa, prox = cell(table, "FedLSA", "AVG"), cell(table, "FedProx", "AVG")
+    assert (lsa.signs, lsa.p) == (("*",), pytest.approx(0, abs=1e-12))  # ten points at every pair
+    assert (prox.signs, prox.p) == ((), pytest.approx(p))
+    # against FedLSA: FedAvg's differences are all −10 (p = 0), so FedProx's p is the larger, times one
+    behind = stats.ttest_1samp([gain - 10 for gain in gains], 0).pvalue
+    assert prox.p_best == pytest.approx(behind)
+    assert cell(table, "FedAvg", "AVG").p is None and cell(table, "Central", "AVG").p is None
+    assert table.reference == "FedAvg"
+    assert any(note.startswith("* differs from FedAvg (paired t-test") for note in notes(table))
+
+
+def test_two_seeds_have_neither_interval_nor_test_and_the_table_says_so(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
+    average = cell(table, "FedLSA", "AVG")
+    assert (average.p, average.p_best, average.interval) == (None, None, None)
+    assert "Too few seeds for tests and intervals, which need 3." in notes(table)
+
+
+def test_every_bold_cell_inside_the_noise_has_the_sign(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedprox", FEDPROX))
+    bold = [cell for row in table.rows for cell in row.cells if cell.mark == "best"]
+    assert bold and all("≈" in cell.signs for cell in bold)
+
+
+def test_a_lead_inside_the_noise_is_bold_only_with_a_sign(tmp_path: Path) -> None:
+    # FedProx: 60, 62, 63, mean 61.67 against 61; differences by seed and domain 2, -2, -4, 4, 2, 2
+    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedprox", FEDPROX))
+    best = cell(table, "FedProx", "AVG")
+    assert (best.text, best.mark, best.signs) == ("61.67 ± 1.53", "best", ("≈",))
+    assert cell(table, "FedAvg", "AVG").signs == ()
+    assert any(note.startswith("≈ lead inside the noise") for note in notes(table))
+
+
+def test_two_seeds_are_never_a_clear_lead(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
+    assert cell(table, "FedLSA", "AVG").signs == ("≈",)
+
+
+def test_one_seed_has_no_spread(tmp_path: Path) -> None:
+    table = make(tmp_path, [Planned("fedavg", 0, (0.8, 0.4)), Planned("fedlsa", 0, (0.9, 0.5))])
+    assert texts(table, "FedLSA") == ["90.00", "50.00", "70.00", "20.00", "+10.00"]
+    assert cell(table, "FedLSA", "AVG").std is None
+    assert cell(table, "FedLSA", "AVG").signs == ("≈",)
+    assert "one seed" in table.caption and "±" not in table.caption
+
+
+def test_equal_firsts_share_the_mark_and_leave_no_second(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG) + seeds("fedprox", FEDLSA) + seeds("fedlsa", FEDLSA)
+    table = make(tmp_path, cells)
+    for label in ("FedProx", "FedLSA"):
+        assert (cell(table, label, "AVG").mark, cell(table, label, "AVG").signs) == ("best", ("≈", "*"))
+    assert cell(table, "FedAvg", "AVG").mark == ""
+
+
+def test_equal_seconds_share_the_mark(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG) + seeds("fedprox", FEDAVG) + seeds("fedlsa", FEDLSA)
+    table = make(tmp_path, cells)
+    assert [cell(table, label, "AVG").mark for label in ("FedAvg", "FedProx", "FedLSA")] == [
+        "second",
+        "second",
+        "best",
+    ]
+
+
+def test_the_smaller_spread_over_domains_is_the_better(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", [(0.8, 0.4)] * 3) + seeds("fedlsa", [(0.7, 0.5)] * 3))
+    assert cell(table, "FedLSA", "STD").mark == "best"
+    assert cell(table, "FedAvg", "STD").mark == "second"
+
+
+def test_a_method_alone_wins_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("central", FEDLSA))
+    assert {cell.mark for row in table.rows for cell in row.cells} == {""}
+
+
+def test_bounds_stand_apart_and_are_never_marked(tmp_path: Path) -> None:
+    cells = (
+        seeds("central", [(0.99, 0.99)] * 3)
+        + seeds("fedavg", FEDAVG)
+        + seeds("local", [(0.98, 0.98)] * 3)
+        + seeds("fedlsa", FEDLSA)
+    )
+    table = make(tmp_path, cells)
+    assert [[row.label for row in section] for section in table.sections] == [
+        ["Local"],
+        ["FedAvg", "FedLSA"],
+        ["Central"],
+    ]
+    for label in ("Local", "Central"):
+        assert row(table, label).bound
+        assert {cell.mark for cell in row(table, label).cells} == {""}
+    assert cell(table, "FedLSA", "mnist").mark == "best"
+    assert "Bounds, not ranked: Local, Central." in notes(table)
+
+
+def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG),
+        Planned("fedprox", 0, FEDPROX[0]),
+        Planned("fedprox", 1, error="CUDA out of memory"),
+        Planned("fedprox", 2, FEDPROX[2]),
+        *(Planned("fedlsa", seed) for seed in range(3)),
+    ]
+    table = make(tmp_path, cells)
+    assert texts(table, "FedLSA") == ["–"] * 5
+    assert all(cell.missing and cell.n == 0 for cell in row(table, "FedLSA").cells)
+    partial = cell(table, "FedProx", "AVG")  # 60 and 63
+    assert (partial.text, partial.n) == ("61.50 ± 2.12", 2)
+    assert "2/3" in partial.signs
+    assert "2/3 2 of 3 seeds." in notes(table)
+    assert "Failed: FedProx seed 1: CUDA out of memory" in notes(table)
+    assert "Not finished: FedLSA seeds 0, 1, 2." in notes(table)
+
+
+def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None:
+    cells = seeds("fedavg", [*FEDAVG[:2], (0.84, math.nan)]) + seeds("fedlsa", [(math.inf, 0.5)] * 3)
+    table = make(tmp_path, cells)
+    assert texts(table, "FedAvg")[:3] == ["82.00 ± 2.00", "41.00 ± 1.41", "61.00 ± 1.41"]
+    assert [cell.n for cell in row(table, "FedAvg").cells[:3]] == [3, 2, 2]
+    assert cell(table, "FedAvg", "mnist").signs == ()
+    assert cell(table, "FedAvg", "fonts").signs == ("2/3",)
+    assert texts(table, "FedLSA") == ["–", "50.00 ± 0.00", "–", "–", "–"]
+    assert "No finite value, treated as missing: FedAvg seed 2 on fonts." in notes(table)
+
+
+def test_replies_that_were_left_out_are_counted(tmp_path: Path) -> None:
+    history = [{"round": number, "clients": 3, "dropped": number} for number in (1, 2, 3)]
+    sound = seeds("fedavg", FEDAVG)
+    diverged = seeds("fedprox", FEDPROX[:1], history=history, dropped=6)
+    said = "Clients' replies left out, as they held NaN or infinity: FedProx seed 0 (6 of 9)."
+    assert said in notes(make(tmp_path / "some", [*sound, *diverged]))
+    assert not any("left out" in note for note in notes(make(tmp_path / "none", sound)))
+
+
+def test_without_fedavg_there_is_no_delta_and_without_its_result_no_value(tmp_path: Path) -> None:
+    assert "Δ" not in make(tmp_path / "a", seeds("fedlsa", FEDLSA)).columns
+    table = make(tmp_path / "b", [Planned("fedavg", 0), Planned("fedlsa", 0, FEDLSA[0])])
+    assert cell(table, "FedLSA", "Δ").missing
+
+
+def test_delta_is_taken_at_the_seeds_that_both_rows_have(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG[:2]),  # 60 and 62
+        Planned("fedavg", 2, error="out of memory"),
+        Planned("fedprox", 0, error="out of memory"),
+        *(Planned("fedprox", seed, FEDPROX[seed]) for seed in (1, 2)),  # 62 and 63
+        *seeds("fedlsa", FEDLSA),  # 70, 72 and 71
+        *(Planned("fedproto", seed) for seed in (0, 1)),
+        Planned("fedproto", 2, FEDLSA[2]),
+    ]
+    table = make(tmp_path, cells)
+    found = {row.label: cell(table, row.label, "Δ") for row in table.rows}
+    assert {label: (each.text, each.n, each.signs) for label, each in found.items()} == {
+        "FedAvg": ("0.00", 2, ("2/3",)),
+        "FedProx": ("0.00", 1, ("1/3",)),
+        "FedLSA": ("+10.00", 2, ("2/3",)),
+        "FedProto": ("–", 0, ()),
+    }
+    assert found["FedProto"].missing
+    assert any("Δ: AVG minus that of FedAvg, mean over the seeds that both have." in n for n in notes(table))
+
+
+def test_own_accuracy_has_a_column_only_where_a_result_has_it(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG) + seeds("fedproto", FEDLSA, personal=0.95)
+    table = make(tmp_path, cells)
+    assert table.columns[-1] == "Own"
+    assert cell(table, "FedProto", "Own").text == "95.00 ± 0.00"
+    assert (cell(table, "FedAvg", "Own").text, cell(table, "FedAvg", "Own").missing) == ("", False)
+
+
+def test_printed_numbers_and_our_difference_to_them(tmp_path: Path) -> None:
+    tests = [(0.82, 0.80, 0.65, 0.33)] * 3  # AVG 65.00; the paper prints 63.56
+    cells = seeds("fedlsa", tests) + seeds("scaffold", tests)
+    table = make(tmp_path, cells, suite="digits", domains=("mnist", "usps", "svhn", "syn"))
+    assert table.columns[-2:] == ("Printed", "Diff")
+    assert texts(table, "FedLSA")[-2:] == ["63.56", "+1.44"]
+    assert texts(table, "scaffold")[-2:] == ["", ""]
+    assert any(
+        note.startswith("Printed: fedlsa_aaai2025 (read in the paper's own text") for note in notes(table)
+    )
+
+
+def test_printed_numbers_of_other_domains_are_not_compared(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedlsa", FEDLSA), suite="digits")
+    assert "Printed" not in table.columns
+
+
+def test_the_caption_says_how_the_numbers_were_made(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG))
+    for statement in (
+        "quickstart (version 1): Digits, two domains.",
+        "mean ± sample std over 3 seeds",
+        "final round",
+        "hyperparameters: suite defaults",
+        "validation: none held out",
+        "rounds: 20",
+        "data checksum: fedcba987654;",
+        "commit: 0123456789ab.",
+    ):
+        assert statement in table.caption
+
+
+def test_tuning_validation_and_a_dirty_commit_are_said(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG, validation=0.2, commit="0123456789abcdef-dirty")
+    tuning = {"trials": 40, "search": "optuna", "space": "wide", "selected_on": "validation"}
+    table = make(tmp_path, cells, tuning={**tuning, "methods": {"fedavg": {"trials": 40}}})
+    said = "hyperparameters: tuned (40 trials a method, search optuna, space wide), selected on validation;"
+    assert said in table.caption
+    assert "validation: 20 % of train" in table.caption
+    assert "commit: 0123456789ab-dirty." in table.caption
+
+
+@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", " of other data")])
+def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, said: str) -> None:
+    tuning = {"selected_on": "validation", "methods": {"fedavg": {"data_checksum": checksum}}}
+    table = make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning)
+    assert f"hyperparameters: tuned, selected on validation{said};" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ({"trials": 8, "methods": {"fedavg": {"trials": 8}, "fedlsa": {"trials": 4}}}, "fedavg 8, fedlsa 4"),
+        ({"methods": {"fedavg": {}}}, "hyperparameters: tuned;"),
+        ({"search": "grid", "time_budget": None}, "hyperparameters: tuned (search grid);"),
+        ({"trials": 8, "methods": ["fedavg"]}, "hyperparameters: tuned (8 trials a method);"),
+    ],
+)
+def test_a_tuning_budget_is_said_however_much_of_it_is_known(
+    tmp_path: Path, tuning: dict[str, Any], said: str
+) -> None:
+    assert said in make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning).caption
+
+
+def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG),
+        *seeds("fedlsa", FEDLSA[:2], commit=None, checksum="f" * 64, rounds=10),
+    ]
+    table = make(tmp_path, cells)
+    for statement in ("rounds: mixed", "data checksum: mixed", "commit: mixed", "their number is mixed"):
+        assert statement in table.caption
+    assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
+    assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
+    assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
+
+
+def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: Path) -> None:
+    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
+    run = load_run(write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]))
+    for record in run.cells:
+        best = dict.fromkeys(run.domains, 0.99)
+        rounds = [{"round": 1, "test": best}, {"round": 2, "test": dict(record.result["final"]["test"])}]
+        told = {**record.result, "oracle": {"round": 1, "avg": 0.99}}
+        shown = [replace(record, rounds=rounds, result=told).accuracy(domain) for domain in run.domains]
+        expected = best if record.as_published else record.result["final"]["test"]
+        assert shown == [expected[domain] for domain in run.domains]
+
+
+def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Path) -> None:
+    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
+    result = write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]) / published.dir / "result.json"
+    result.write_text(json.dumps({**json.loads(result.read_text()), "oracle": None}))
+    table = domain_table(load_run(tmp_path))
+    assert set(texts(table, "ggeur")) == {"–"}
+    assert "No finite value, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
+    assert cell(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
+
+
+def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG),
+        *seeds("fedprox", FEDPROX),
+        *seeds("ggeur", FEDLSA, hyperparameters={"as_published": True}),
+    ]
+    table = make(tmp_path, cells)
+    assert row(table, "ggeur").signs == ("†",)
+    assert cell(table, "ggeur", "AVG").mark == ""
+    assert cell(table, "FedProx", "AVG").mark == "best"
+    statistics = summary_table(load_run(tmp_path), "")
+    assert [row.signs for row in statistics.rows] == [(), (), ("†",)]
+    for each in (table, statistics):
+        assert any(note.startswith("† run as the paper's code does it") for note in notes(each))
+
+
+def test_as_published_is_marked_if_only_a_later_variant_has_begun(tmp_path: Path) -> None:
+    cells = [
+        Planned("ggeur", 0, variant="β=0.5"),
+        Planned("ggeur", 0, FEDLSA[0], variant="β=0.1", hyperparameters={"as_published": True}),
+    ]
+    table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
+    assert row(table, "ggeur").signs == ("†",)
+
+
+def test_a_run_that_has_just_begun_has_a_table_too(tmp_path: Path) -> None:
+    table = make(tmp_path, [Planned("fedavg", 0), Planned("fedlsa", 0)])
+    assert texts(table, "FedAvg") == ["–"] * 5
+    assert "commit: unknown" in table.caption
