@@ -155,7 +155,7 @@ TWO_HOSTS = Conditions(executor="ray", hosts=2)
 
 @pytest.fixture(scope="module")
 def kept_actors(ray_session: None) -> Iterator[KeptActors]:
-    from bench.engine import ray_hosts
+    from bench.engine.hosts import ray as ray_hosts
 
     with pytest.MonkeyPatch.context() as patch:
         kept = KeptActors(ray_hosts._place)
