@@ -13,7 +13,7 @@ import pytest
 
 from bench.engine.cell_run import CellRun, Conditions
 from bench.records.reader import load_run
-from bench.suite.model import load_suite, suite_names
+from bench.suite.loading import load_suite, suite_names
 from bench.suite.planning import plan_cells
 from kit.run_folders import Planned, golden_run, write_run
 from kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds

@@ -12,7 +12,7 @@ from rich.text import Text
 from bench.cli.console import make_console
 from bench.errors import UserError, nearest
 from bench.records.files import read_json
-from bench.suite.model import as_option, load_suite, suite_names
+from bench.suite.loading import as_option, load_suite, suite_names
 
 
 def list_kind(kind: str, root: Path) -> None:

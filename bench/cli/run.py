@@ -16,8 +16,10 @@ from bench.records.files import check_writable
 from bench.records.provenance import commit
 from bench.runs.drive import Plan, check_before_start, failures, make_plan, run, write_reports
 from bench.runs.preview import describe
+from bench.suite.loading import load_suite
 from bench.suite.methods import METHODS
-from bench.suite.model import Suite, load_suite, parse_assignment
+from bench.suite.model import Suite
+from bench.suite.overrides import parse_assignment
 from bench.tracking.tracker import Tracker, TrackingError
 
 

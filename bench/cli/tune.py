@@ -30,8 +30,9 @@ from bench.search.result import outcome_of
 from bench.search.space import describe
 from bench.search.suggestions import ALGORITHMS
 from bench.search.tuned import FOLDER, Tuned, write_tuned
+from bench.suite.loading import load_suite
 from bench.suite.methods import METHODS
-from bench.suite.model import load_suite, parse_assignment
+from bench.suite.overrides import parse_assignment
 from bench.tracking.searches import SearchTracker
 from bench.tracking.tracker import TrackingError
 

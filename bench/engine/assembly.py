@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.base import Context, seeded_model
+from bench.records.config import CellConfig, EncoderChoice
 from bench.suite.methods import METHODS
 from bench.validation import validated, validated_union
 from methods.base import FedAlgorithm
@@ -49,21 +49,19 @@ class Assembled:
 
 
 def assemble(
-    config: Mapping[str, Any],
+    config: CellConfig,
     data_root: Path | None = None,
     clients: Collection[int] | None = None,
     gpus: float = 0.0,
 ) -> Assembled:
     """Build the problem of a cell; with `clients`, the training data of these alone."""
     device = best_device(gpus)
-    seed = config["seed"]
-    options = dict(config["dataset"])
-    dataset_name = options.pop("name")
-    dataset = load_dataset(dataset_name, options, data_root)
-    notes = deviations(dataset, dataset_spec(dataset_name, options))
-    if "encoder" in config:
-        dataset = _embedded(dataset, config["encoder"], device)
-    partition = make_partition(partition_spec(config["partition"]), dataset, seed)
+    seed, training = config.seed, config.training
+    dataset = load_dataset(config.dataset.name, config.dataset.options, data_root)
+    notes = deviations(dataset, dataset_spec(config.dataset.name, config.dataset.options))
+    if config.encoder is not None:
+        dataset = _embedded(dataset, config.encoder, device)
+    partition = partition_of(config, dataset)
     method = _method(config)
     task = _task(config, method, dataset, partition, device)
     _check(config, method, task)
@@ -71,17 +69,19 @@ def assemble(
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
     train, validation = {}, {}
     for k, group in wanted.items():
-        kept, held_out = zip(*(_split(client, dataset, config, seed) for client in group), strict=True)
+        kept, held_out = zip(
+            *(_split(client, dataset, training.validation, seed) for client in group), strict=True
+        )
         train[k] = _gather(dataset.train, kept, device)
-        if config["training"]["validation"] > 0:
+        if training.validation > 0:
             validation[k] = _gather(dataset.train, held_out, device)
-    tested = config["evaluation"].get("test", True)
+    tested = config.evaluation.test
     problem = Problem(
         task=task,
         method=method,
-        epochs=config["training"]["epochs"],
-        batch_size=config["training"]["batch_size"],
-        steps=config["training"].get("steps"),
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        steps=training.steps,
         train=train,
         validation=validation,
         test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
@@ -90,10 +90,20 @@ def assemble(
     return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
 
-def check_method(config: Mapping[str, Any], like: Assembled) -> None:
+def check_method(config: CellConfig, like: Assembled) -> None:
     """Whether the method of this cell can work in a setting that was assembled for another one."""
     method = _method(config)
     _check(config, method, replace(like.problem.task, optimiser=_optimiser(config, method)))
+
+
+def partition_of(config: CellConfig, dataset: Dataset) -> Partition:
+    """Who has which samples of the dataset in a cell."""
+    return make_partition(partition_spec(config.partition.model_dump()), dataset, config.seed)
+
+
+def check_partition(config: CellConfig, data_root: Path | None) -> None:
+    """A UserError if the data cannot be divided as the cell asks; nothing is trained or embedded for it."""
+    partition_of(config, load_dataset(config.dataset.name, config.dataset.options, data_root))
 
 
 def best_device(gpus: float) -> torch.device:
@@ -103,44 +113,44 @@ def best_device(gpus: float) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def _method(config: Mapping[str, Any]) -> FedAlgorithm:
-    name = config["method"]["name"]
-    return validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+def _method(config: CellConfig) -> FedAlgorithm:
+    name = config.method.name
+    return validated(METHODS.load(name), config.method.hyperparameters, f"method '{name}'")
 
 
-def _check(config: Mapping[str, Any], method: FedAlgorithm, task: Task) -> None:
+def _check(config: CellConfig, method: FedAlgorithm, task: Task) -> None:
     try:
         method.check(task)
     except ValueError as error:
-        raise UserError(f"method '{config['method']['name']}' {error}") from None
+        raise UserError(f"method '{config.method.name}' {error}") from None
 
 
-def _optimiser(config: Mapping[str, Any], method: FedAlgorithm) -> Optimiser:
+def _optimiser(config: CellConfig, method: FedAlgorithm) -> Optimiser:
     """The method's own, or else the suite's."""
     if method.client_optimiser is not None:
         return method.client_optimiser
-    return validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser")
+    return validated_union(Optimiser, config.training.optimiser, "training.optimiser")
 
 
 def _task(
-    config: Mapping[str, Any],
+    config: CellConfig,
     method: FedAlgorithm,
     dataset: Dataset,
     partition: Partition,
     device: torch.device,
 ) -> Task:
     first = next(iter(dataset.train.values()))
-    spec = model_spec(config["model"])
-    encoder = encoder_spec(config["encoder"]["name"]) if "encoder" in config else None
+    spec = model_spec(config.model.model_dump())
+    encoder = encoder_spec(config.encoder.name) if config.encoder is not None else None
     context = Context(tuple(dataset.classes), encoder, cache_root())
-    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"], context).to(device)
+    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config.seed, context).to(device)
     return Task(
         model=model,
         initial=initial_tree(model),
         classes=len(dataset.classes),
         clients=len(partition.clients),
         optimiser=_optimiser(config, method),
-        seed=config["seed"],
+        seed=config.seed,
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
     )
@@ -151,18 +161,17 @@ def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
     return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
 
 
-def _embedded(dataset: Dataset, encoder: Mapping[str, Any], device: torch.device) -> Dataset:
+def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) -> Dataset:
     from bench.encoders.embedding import embed
 
-    embedded = embed(dataset, encoder_spec(encoder["name"]), cache_root(), device=str(device))
-    return normalised(embedded) if encoder["normalised"] else embedded
+    embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
+    return normalised(embedded) if encoder.normalised else embedded
 
 
 def _split(
-    client: Client, dataset: Dataset, config: Mapping[str, Any], seed: int
+    client: Client, dataset: Dataset, share: float, seed: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """A client's positions to train on and to hold out, per domain."""
-    share = config["training"]["validation"]
     if share == 0:
         return client.train, {}
     rng = np.random.default_rng(derive(seed, "validation"))

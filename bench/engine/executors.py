@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from bench.engine.conditions import Conditions
 from bench.engine.hosts.base import Hosts
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
+from bench.records.config import CellConfig
 from methods.modules.clip import PromptedClassifier
-
-if TYPE_CHECKING:
-    from bench.engine.cell_run import Conditions
 
 EXECUTORS = ("auto", "loop", "stacked", "ray")
 
@@ -62,7 +60,7 @@ def _padding(problem: Problem) -> float:
     return len(sizes) * max(sizes) / sum(sizes)
 
 
-def make_hosts(problem: Problem, config: Mapping[str, Any], conditions: Conditions) -> RunningHosts:
+def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions) -> RunningHosts:
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":

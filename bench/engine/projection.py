@@ -1,4 +1,4 @@
-"""Where a method's class anchors stand among the test samples, in two dimensions: `projection.npz`."""
+"""Where a method's class anchors stand among the test samples, in two dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from bench.engine.problem import Problem
 from bench.records.files import write_atomically
 from methods.core.batches import Samples
 
-PROJECTION = "projection.npz"
 PER_DOMAIN = 100
 """Test samples of a domain, evenly spaced; enough to see, and little work."""
 

@@ -1,4 +1,4 @@
-"""The configuration of a cell: what a suite plans, a worker trains and a record keeps, as one typed object."""
+"""The configuration of a cell: what a suite plans, a worker trains and a record keeps, as one object."""
 
 from __future__ import annotations
 

@@ -1,32 +1,61 @@
-"""Small files that are either there whole or not at all, and whether there can be any."""
+"""Files that are either there whole or not at all, and JSON in them."""
+
+from __future__ import annotations
 
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from bench.errors import UserError
 
 
-def write_atomically(file: Path, content: str | bytes) -> None:
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A temporary name beside `file`; what is written there takes its place when the block ends well."""
     draft = file.with_name(f".{file.name}.{os.getpid()}.draft")
     try:
-        with draft.open("wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        yield draft
         draft.replace(file)
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}; choose another folder with --out") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
+
+
+def write_atomically(file: Path, content: str | bytes) -> None:
+    """Write the file so that a kill or a full disk leaves the old one."""
+    with replacing(file) as draft, draft.open("wb") as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def write_json(file: Path, value: Any) -> None:
     write_atomically(file, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))
+def read_json(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; a UserError says which file is damaged."""
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{file} is not valid JSON ({error}); delete it and run the command again") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{file} does not hold a JSON object; delete it and run the command again")
+    return content
+
+
+def whole_lines(file: Path) -> list[bytes]:
+    """The lines of a file that are complete; a kill can leave half a line at its end."""
+    if not file.exists():
+        return []
+    return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def check_writable(directory: Path) -> Path:

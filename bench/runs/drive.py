@@ -22,7 +22,8 @@ from bench.engine.executors import check_executor
 from bench.errors import UserError
 from bench.records.files import write_json
 from bench.runs.partition_record import write_partition
-from bench.suite.planning import SCHEMA, PlannedCell, plan_cells
+from bench.records.config import SCHEMA
+from bench.suite.planning import PlannedCell, plan_cells
 from bench.cli.live import View, items_of, make_view
 from bench.tracking.tracker import Tracker, TrackingError
 from bench.records.beside import find_beside

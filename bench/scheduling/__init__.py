@@ -1,1 +1,9 @@
 """Ray: the cluster, and the trials that run on it."""
+
+# Ray reads these when it is first imported, so they are set before any module of this package imports it.
+import os
+
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")

@@ -12,12 +12,13 @@ from typing import Any
 from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.cell_run import is_done, recorded_validations
 from bench.errors import UserError
+from bench.records.config import identity
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.suggestions import suggest
 from bench.search.trial import mean_history
 from bench.suite.model import Suite, Variant
-from bench.suite.planning import PlannedCell, identity, plan_cells
+from bench.suite.planning import PlannedCell, plan_cells
 
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""

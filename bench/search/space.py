@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UserError, nearest
+from bench.records.config import identity
 from bench.suite.methods import own_optimiser
-from bench.suite.planning import identity
 from search_spaces.spaces import Distribution, load_space
 
 DIGITS = 4

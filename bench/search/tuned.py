@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.errors import UserError
 from bench.records.files import write_atomically
-from bench.suite.model import Suite, as_option
+from bench.suite.loading import as_option
+from bench.suite.model import Suite
 from bench.suite.yaml_files import read_mapping
 from bench.validation import validated
 

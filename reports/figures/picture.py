@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.records.beside import Beside
 from bench.records.reader import Run
 from reports.figures.style import house_style
-from reports.render.replacing import replacing
+from bench.records.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from bench.records.reader import CellRecord, Run
-from bench.suite.model import as_option
+from bench.suite.loading import as_option
 
 OUT = "rerun"
 """Another folder than the run's own, where the cell is done already."""

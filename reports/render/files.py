@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.errors import UserError, nearest
 from reports.render import to_csv, to_latex, to_markdown
-from reports.render.replacing import replacing
+from bench.records.files import replacing
 from reports.tables.table import Table
 
 

@@ -18,7 +18,7 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models import model_spec
 from bench.models.base import seeded_model
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.contract import (
     PLAIN,

@@ -8,7 +8,8 @@ import pytest
 
 from bench.records.reader import load_run
 from bench.runs.drive import make_plan
-from bench.suite.model import load_suite, parse_assignment
+from bench.suite.loading import load_suite
+from bench.suite.overrides import parse_assignment
 from bench.suite.planning import plan_cells
 from kit.browser import opened
 from kit.run_folders import Planned, write_run

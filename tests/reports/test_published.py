@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bench.records.reader import load_run
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.run_folders import Planned, write_run
 from reports.page.papers import paper_content

@@ -14,7 +14,7 @@ from bench.errors import UserError
 from bench.records.reader import load_run
 from kit.run_folders import Planned, write_run
 from reports.render.files import write_tables
-from reports.render.replacing import replacing
+from bench.records.files import replacing
 from reports.tables.kinds import tables_of
 
 FORMATS = ["md", "latex", "csv"]

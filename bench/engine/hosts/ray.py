@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError
@@ -18,13 +18,12 @@ from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from bench.engine.assembly import assemble
+from bench.engine.conditions import Conditions
 from bench.engine.evaluation import Scores
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.process import use_share
+from bench.records.config import CellConfig
 from methods.base import Message, Reply, State
-
-if TYPE_CHECKING:
-    from bench.engine.cell_run import Conditions
 
 READY_SECONDS = float(os.environ.get("BENCH_HOST_TIMEOUT", "120"))
 
@@ -33,7 +32,7 @@ READY_SECONDS = float(os.environ.get("BENCH_HOST_TIMEOUT", "120"))
 class HostActor:
     """A loop host in a process of its own; it builds its clients' data itself and never sends it."""
 
-    def __init__(self, name: str, clients: list[int], config: dict[str, Any], conditions: Conditions) -> None:
+    def __init__(self, name: str, clients: list[int], config: CellConfig, conditions: Conditions) -> None:
         use_share(conditions.threads)
         assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
         self._host = LoopHost(assembled.problem, name)
@@ -60,12 +59,12 @@ class HostActor:
 class RayHosts:
     """The actors behind the face of one host."""
 
-    def __init__(self, clients: Sequence[int], config: Mapping[str, Any], conditions: Conditions) -> None:
+    def __init__(self, clients: Sequence[int], config: CellConfig, conditions: Conditions) -> None:
         count = min(conditions.hosts, len(clients))
         self._home = {client: position % count for position, client in enumerate(clients)}
         self._actors = [
             _place(bundle, conditions).remote(
-                str(bundle), [c for c, home in self._home.items() if home == bundle], dict(config), conditions
+                str(bundle), [c for c, home in self._home.items() if home == bundle], config, conditions
             )
             for bundle in range(count)
         ]

@@ -10,7 +10,7 @@ import pytest
 
 from bench.engine.cell_run import CellRun, Conditions
 from bench.search.plan import make_search
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.cli import TINY, write_suite
 

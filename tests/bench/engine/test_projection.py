@@ -9,7 +9,7 @@ import pytest
 
 from bench.engine.cell_run import CellRun, Conditions
 from bench.engine.projection import in_two_dimensions
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.cli import write_suite
 

@@ -13,7 +13,7 @@ from filelock import FileLock
 from kit.cli import assert_one_sentence
 
 from bench.engine.cell_run import CellRun, Conditions
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.records.files import write_json
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells

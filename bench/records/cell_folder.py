@@ -1,0 +1,178 @@
+"""The folder of one cell: the only code that reads and writes the files in it.
+
+config.json     what the cell is
+rounds.jsonl    one line per round
+projection.npz  test samples around the anchors of their classes, for a method with anchors at seed 0
+checkpoint/     where the cell stands, until it is done
+result.json     written last: its presence means done
+error.json      why it failed, until it succeeds
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from bench.errors import UserError
+from bench.records.config import SCHEMA, CellConfig
+from bench.records.files import read_json, replacing, whole_lines, write_json
+from bench.records.schema import Failure, Result, RoundRecord, validations
+
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class CellFolder:
+    path: Path
+
+    @property
+    def is_done(self) -> bool:
+        return self._result.exists()
+
+    @property
+    def projection(self) -> Path:
+        return self.path / "projection.npz"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def rounds_file(self) -> Path:
+        return self.path / "rounds.jsonl"
+
+    def config(self) -> CellConfig | None:
+        """None before the cell is first opened."""
+        return self._read(self.path / "config.json", CellConfig)
+
+    def result(self) -> Result | None:
+        """None until the cell is done."""
+        return self._read(self._result, Result)
+
+    def failure(self) -> str | None:
+        """Why the cell failed, in one line; None if it did not."""
+        return Failure.model_validate(read_json(self._error)).summary if self._error.is_file() else None
+
+    def failed_at(self) -> float | None:
+        """When the failure was recorded, in seconds since 1970."""
+        return self._error.stat().st_mtime if self._error.is_file() else None
+
+    def rounds(self) -> list[RoundRecord]:
+        """The rounds in order; one that was computed again after a restart counts once, as last written.
+
+        A line that a kill cut short is left out; damage anywhere else is a UserError with its place.
+        """
+        lines = whole_lines(self.rounds_file)
+        found: dict[int, RoundRecord] = {}
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = RoundRecord.model_validate(json.loads(line))
+            except ValueError as error:
+                if number == len(lines):
+                    break
+                raise UserError(
+                    f"{self.rounds_file} is damaged at line {number}; delete the folder {self.path} and run "
+                    "the suite again"
+                ) from error
+            found[record.round] = record
+        return [found[number] for number in sorted(found)]
+
+    def validations(self) -> dict[int, float]:
+        """Round → accuracy on the held-out samples, whether the cell is running or not."""
+        return validations(self.rounds())
+
+    def rounds_done(self) -> int:
+        """The last round that is recorded; 0 before the first."""
+        return max((line.round for line in self.rounds()), default=0)
+
+    def method_code(self) -> str | None:
+        """The digest of the method's code that a finished cell was computed with; None if unknown."""
+        try:
+            result = self.result()
+        except UserError:
+            return None
+        return result.provenance.method_code if result else None
+
+    def open(self, config: CellConfig) -> None:
+        """Make the folder and say what the cell is."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / "config.json").exists():
+            write_json(self.path / "config.json", config.as_record())
+
+    def keep_rounds(self, rounds: Sequence[RoundRecord]) -> None:
+        """Replace the recorded rounds by these."""
+        with replacing(self.rounds_file) as draft:
+            draft.write_text("".join(map(_line, rounds)), encoding="utf-8")
+
+    def append(self, record: RoundRecord) -> None:
+        with self.rounds_file.open("a", encoding="utf-8") as stream:
+            stream.write(_line(record))
+
+    def finish(self, result: Result) -> None:
+        """Mark the cell as done, and remove what only an unfinished cell needs."""
+        write_json(self._result, result.model_dump(mode="json", by_alias=True))
+        self.forget_failure()
+        self.remove_checkpoints()
+
+    def fail(self, error: BaseException) -> None:
+        """Leave the reason beside what the cell has done so far."""
+        summary = " ".join(f"{type(error).__name__}: {error}{_place(error)}".split())
+        trace = "".join(traceback.format_exception(error))
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(self._error, Failure(error=summary, traceback=trace).model_dump())
+
+    def forget_failure(self) -> None:
+        self._error.unlink(missing_ok=True)
+
+    def remove_checkpoints(self) -> None:
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    @property
+    def _result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def _error(self) -> Path:
+        return self.path / "error.json"
+
+    def _read(self, file: Path, kind: type[R]) -> R | None:
+        if not file.is_file():
+            return None
+        return as_record(
+            kind, read_json(file), file, f"delete the folder {self.path} and run the suite again"
+        )
+
+
+def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -> R:
+    """The content of a file as a typed record; a UserError names the file, the key and the remedy."""
+    if content.get("schema") != SCHEMA:
+        raise UserError(
+            f"{file} has schema {content.get('schema')}, but this version reads schema {SCHEMA}; use the "
+            "version of the harness that wrote it, or run the suite again into another folder"
+        )
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UserError(f"{file} is damaged ({place}: {problem['msg']}); {remedy}") from error
+
+
+def _line(record: RoundRecord) -> str:
+    return json.dumps(record.model_dump(exclude_none=True), ensure_ascii=False) + "\n"
+
+
+def _place(error: BaseException) -> str:
+    """Where in the project's or the user's own code it happened; nothing if that is no help."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    if isinstance(error, UserError) or not own:
+        return ""
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})"

@@ -1,0 +1,71 @@
+"""The folder of a run: its plan, its partition, and the folders of its cells.
+
+plan.json       what was asked for
+partition.json  who has which data, for the first setting and seed
+cells/          one folder per cell
+tables/, figures/, report.html   made from the above
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bench.errors import UserError
+from bench.records.cell_folder import CellFolder
+from bench.records.files import read_json, write_json
+from bench.records.schema import PartitionRecord, PlanRecord
+
+SCRATCH = ".tune-"
+"""Prefix of the folders in which Ray Tune keeps its own notes while cells run."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def has_plan(self) -> bool:
+        return self.plan.is_file()
+
+    def cell(self, directory: str) -> CellFolder:
+        """The folder of a cell, given relative to that of the run."""
+        return CellFolder(self.path / directory)
+
+    def write_plan(self, plan: PlanRecord) -> None:
+        write_json(self.plan, plan.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    def write_partition(self, partition: PartitionRecord) -> None:
+        write_json(self._partition, partition.model_dump(mode="json"))
+
+    def read_partition(self) -> PartitionRecord | None:
+        """None where it was not recorded."""
+        file = self._partition
+        if not file.is_file():
+            return None
+        try:
+            partition = PartitionRecord.model_validate(read_json(file))
+            sizes = {len(client.counts) for client in partition.clients}
+            if sizes != {len(partition.classes)}:
+                raise ValueError("a client needs a count for each class")
+        except (ValidationError, ValueError) as problem:
+            raise UserError(
+                f"{file} cannot be read ({problem!r}); delete it and make the report again"
+            ) from None
+        return partition
+
+    def remove_scratch(self) -> None:
+        """Remove what a killed driver left behind."""
+        for left in self.path.glob(f"{SCRATCH}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def _partition(self) -> Path:
+        return self.path / "partition.json"

@@ -1,0 +1,58 @@
+"""Settings that the user overrides: `training.rounds=20`, `fedlsa.lam=0.7`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from bench.errors import UserError, nearest
+from bench.records.config import SECTIONS
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """`fedlsa.lam=0.7` → the key and the value, read as YAML."""
+    key, equals, value = text.partition("=")
+    if not (equals and key and value):
+        raise UserError(f"--set {text}: expected KEY=VALUE, such as fedlsa.lam=0.7")
+    try:
+        return key, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set {text}: '{value}' is not a YAML value") from None
+
+
+def assign(raw: dict[str, Any], key: str, value: Any) -> None:
+    if key == "encoder" and isinstance(value, str):
+        key = "encoder.name"
+    section, _, rest = key.partition(".")
+    if section in SECTIONS and not rest and isinstance(value, dict):
+        raw[section] = value
+        return
+    entries = [entry for entry in raw["methods"] if entry["name"] == section]
+    if not rest or not (entries or section in SECTIONS):
+        known = [*SECTIONS, *(entry["name"] for entry in raw["methods"])]
+        hint = f"write {section}.KEY" if section in known else nearest(section, known)
+        raise UserError(
+            f"cannot set '{key}': it must begin with a method or a section of the suite and a dot; {hint}"
+        )
+    for entry in entries:
+        target = entry.setdefault("set", {})
+        if rest.startswith("optimiser.") and not target.get("optimiser"):
+            from bench.suite.methods import own_optimiser
+
+            own = own_optimiser(entry["name"], {k: v for k, v in target.items() if k != "optimiser"})
+            target["optimiser"] = dict(own or raw["training"]["optimiser"])
+        _assign_within(target, key, value)
+    if not entries:
+        _assign_within(raw.setdefault(section, {}), key, value)
+
+
+def _assign_within(target: dict[str, Any], key: str, value: Any) -> None:
+    """Set what is behind the first part of the dotted key."""
+    first, *outer, last = key.split(".")
+    for depth, part in enumerate(outer, start=1):
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            whole = ".".join([first, *outer[:depth]])
+            raise UserError(f"cannot set '{key}': '{part}' is a value and has no keys; set {whole}")
+    target[last] = value
