@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.records.beside import Beside
+from bench.records.files import replacing
 from bench.records.reader import Run
 from reports.figures.style import house_style
-from bench.records.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from bench.records.beside import Beside
+from bench.records.files import replacing
 from bench.records.reader import Run
 from reports.page.content import page_content
 from reports.page.document import document, ranking_document
-from bench.records.files import replacing
 from reports.tables.kinds import tables_of
 from reports.tables.table import Table
 

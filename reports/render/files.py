@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.errors import UserError, nearest
-from reports.render import to_csv, to_latex, to_markdown
 from bench.records.files import replacing
+from reports.render import to_csv, to_latex, to_markdown
 from reports.tables.table import Table
 
 

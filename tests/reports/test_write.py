@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from bench.records.files import replacing
 from bench.records.reader import load_run
 from kit.run_folders import Planned, write_run
 from reports.render.files import write_tables
-from bench.records.files import replacing
 from reports.tables.kinds import tables_of
 
 FORMATS = ["md", "latex", "csv"]
