@@ -29,7 +29,7 @@ def test_everything_written_is_read_back_in_the_order_of_the_plan(tmp_path: Path
     first, second = run.cells
     assert (first.method, first.label, first.seed, first.personal) == ("fedlsa", "FedLSA", 1, 0.7)
     assert [line["round"] for line in first.rounds] == [0, 5]
-    assert first.config is not None and first.config["method"]["name"] == "fedlsa"
+    assert first.config is not None and first.config.method.name == "fedlsa"
     assert (second.accuracy("mnist"), second.accuracy("fonts")) == (0.8, 0.4)
     assert second.error is None and second.personal is None
 
