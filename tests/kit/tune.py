@@ -12,8 +12,8 @@ import yaml
 
 from bench.engine.cell_run import CellRun, Conditions
 from bench.search.plan import Search, make_search
-from bench.suite.model import Suite
 from bench.suite.loading import load_suite
+from bench.suite.model import Suite
 from kit.cli import TINY, read, rounds_of, write_suite
 from kit.places import REPOSITORY
 

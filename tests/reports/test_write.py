@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
+from bench.records.files import replacing
 from bench.records.reader import load_run
 from kit.run_folders import Planned, write_run
 from reports.render.files import write_tables
-from bench.records.files import replacing
 from reports.tables.kinds import tables_of
 
 FORMATS = ["md", "latex", "csv"]
@@ -76,7 +76,7 @@ def test_an_unknown_format_gets_the_nearest_name_and_writes_nothing(run_dir: Pat
 
 def test_a_place_that_cannot_be_written_to_is_a_plain_error(run_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(UserError, match="Cannot write"):
+    with pytest.raises(UserError, match="cannot write"):
         write(run_dir, ["md"], tmp_path / "file")
 
 
