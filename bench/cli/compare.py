@@ -1,25 +1,39 @@
-"""`bench compare`."""
+"""`bench compare`: what changed between two runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
+import typer
 
-from bench.cli.console import make_console
-from bench.cli.report import run_directory
-from bench.records.reader import load_run
-from reports.combine.compare import CellChange, compare_runs
-from reports.tables.table import MISSING, number, signed_number
+from bench.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from reports.combine.compare import CellChange
 
 Pairs = Mapping[str, tuple[str, str]]
 
 
+def compare(
+    first: Annotated[str, typer.Argument(help="A run folder, or the name of a suite below --runs.")],
+    second: Annotated[str, typer.Argument(help="Another one.")],
+    root: options.Runs = Path("runs"),
+) -> None:
+    """Show what changed between two runs, cell by cell."""
+    compare_two(first, second, root)
+
+
 def compare_two(first: str, second: str, root: Path) -> None:
     """Print what differs: in the plans, in all cells alike, and in single cells."""
+    from bench.cli.console import make_console
+    from bench.cli.report import run_directory
+    from bench.records.reader import load_run
+    from reports.combine.compare import compare_runs
+
     console = make_console()
     found = compare_runs(*(load_run(run_directory(name, root)) for name in (first, second)))
     console.say(f"A: {found.sources[0]}\nB: {found.sources[1]}")
@@ -59,6 +73,12 @@ def _details(change: CellChange, shared: Pairs) -> list[str]:
 
 
 def _table(changed: Sequence[tuple[CellChange, list[str]]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from reports.tables.table import MISSING, number, signed_number
+
     grid = Table(box=box.HORIZONTALS, padding=(0, 0, 0, 1), pad_edge=False)
     grid.add_column("Cell", no_wrap=True)
     for heading in ("AVG A", "AVG B", "B − A"):

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.cli.console import make_console
+import typer
+
+from bench.cli import options
 from bench.errors import UserError
 from bench.records.files import check_writable
 
@@ -19,8 +21,15 @@ class Finding(NamedTuple):
     what: str
 
 
+def doctor(data_root: options.DataRoot = None, out: options.Out = Path("runs")) -> None:
+    """Check this machine: versions, devices, folders, Ray and MLflow."""
+    raise typer.Exit(examine(data_root, out))
+
+
 def examine(data_root: Path | None, out: Path) -> int:
     """Print every finding; 1 if one of them is bad."""
+    from bench.cli.console import make_console
+
     console = make_console()
     sound = True
     for finding in _findings(data_root, out):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -14,55 +13,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench.cli.console import BenchConsole
-from bench.suite.planning import PlannedCell
+from bench.scheduling.progress import Item, Words
 
 SHOWN = 12
 """Running cells in the live view."""
 
 
-@dataclass(frozen=True)
-class Item:
-    """A cell of a run, or a trial of a search."""
+class ConsoleObserver:
+    """Tells the user of a run or a search: a live view in a terminal, plain lines elsewhere."""
 
-    key: str
-    name: str
-    rounds: int
+    def __init__(self, console: BenchConsole) -> None:
+        self._console = console
 
+    def say(self, text: str) -> None:
+        self._console.say(text)
 
-@dataclass(frozen=True)
-class Words:
-    """How a view speaks of its items and their scores."""
-
-    items: str = "cells"
-    score: str = "AVG"
-
-
-def items_of(cells: Sequence[PlannedCell]) -> list[Item]:
-    return [Item(cell.cell, _name(cell), cell.config["training"]["rounds"]) for cell in cells]
-
-
-class View(Protocol):
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def expect(self, item: Item) -> None:
-        """One more than was known at the start; known already: nothing happens."""
-
-    def advanced(self, cell: str, rounds: int, average: float | None) -> None: ...
-
-    def finished(self, cell: str, note: str = "") -> None: ...
-
-    def failed(self, cell: str, reason: str) -> None: ...
-
-
-def make_view(
-    console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words | None = None
-) -> View:
-    kind = LiveView if console.is_terminal else LineView
-    return kind(console, title, items, done, words or Words())
+    def view(
+        self, title: str, items: Sequence[Item], done: int, words: Words | None = None
+    ) -> LiveView | LineView:
+        kind = LiveView if self._console.is_terminal else LineView
+        return kind(self._console, title, items, done, words or Words())
 
 
 class _Board:
@@ -95,8 +65,7 @@ class _Board:
         """From the rounds done so far in this run; None before there are any."""
         all_rounds = sum(self.rounds.values())
         done = sum(
-            self.rounds[cell] if cell in self.ended else self.at.get(cell, (0, None))[0]
-            for cell in self.rounds
+            self.rounds[key] if key in self.ended else self.at.get(key, (0, None))[0] for key in self.rounds
         )
         if not done:
             return None
@@ -104,7 +73,7 @@ class _Board:
 
 
 class LineView:
-    """A line a cell, with what is left."""
+    """One line per cell that ends, with the time left."""
 
     def __init__(
         self, console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words
@@ -125,19 +94,19 @@ class LineView:
     def expect(self, item: Item) -> None:
         self._board.expect(item)
 
-    def advanced(self, cell: str, rounds: int, average: float | None) -> None:
-        self._board.at[cell] = (rounds, average)
+    def advanced(self, key: str, rounds: int, score: float | None) -> None:
+        self._board.at[key] = (rounds, score)
 
-    def finished(self, cell: str, note: str = "") -> None:
-        self._board.ended.add(cell)
-        average = self._board.at.get(cell, (0, None))[1]
+    def finished(self, key: str, note: str = "") -> None:
+        self._board.ended.add(key)
+        average = self._board.at.get(key, (0, None))[1]
         score = f" {self._words.score} {100 * average:.1f}" if average is not None else ""
-        self._say(f"done {self._board.names[cell]}{score}" + (f" {note}" if note else ""))
+        self._say(f"done {self._board.names[key]}{score}" + (f" {note}" if note else ""))
 
-    def failed(self, cell: str, reason: str) -> None:
-        self._board.ended.add(cell)
-        self._board.failures[cell] = reason
-        self._say(f"FAILED {self._board.names[cell]}: {reason}")
+    def failed(self, key: str, reason: str) -> None:
+        self._board.ended.add(key)
+        self._board.failures[key] = reason
+        self._say(f"FAILED {self._board.names[key]}: {reason}")
 
     def _say(self, text: str) -> None:
         left = self._board.remaining_seconds()
@@ -177,36 +146,29 @@ class LiveView:
         self._board.expect(item)
         self._bar.update(self._task, total=self._board.total)
 
-    def advanced(self, cell: str, rounds: int, average: float | None) -> None:
-        self._board.at[cell] = (rounds, average)
+    def advanced(self, key: str, rounds: int, score: float | None) -> None:
+        self._board.at[key] = (rounds, score)
         left = self._board.remaining_seconds()
         self._bar.update(self._task, eta=f"about {_duration(left)} left" if left else "")
 
-    def finished(self, cell: str, note: str = "") -> None:
-        self._board.ended.add(cell)
+    def finished(self, key: str, note: str = "") -> None:
+        self._board.ended.add(key)
         self._bar.update(self._task, completed=self._board.complete)
 
-    def failed(self, cell: str, reason: str) -> None:
-        self._board.ended.add(cell)
-        self._board.failures[cell] = reason
+    def failed(self, key: str, reason: str) -> None:
+        self._board.ended.add(key)
+        self._board.failures[key] = reason
 
     def _draw(self) -> RenderableType:
         running = Table.grid(padding=(0, 2))
-        shown = [cell for cell in self._board.at if cell not in self._board.ended][:SHOWN]
-        for cell in shown:
-            rounds, average = self._board.at[cell]
+        shown = [key for key in self._board.at if key not in self._board.ended][:SHOWN]
+        for key in shown:
+            rounds, average = self._board.at[key]
             score = f"{self._words.score} {100 * average:.1f}" if average is not None else ""
-            running.add_row(
-                f"  {self._board.names[cell]}", f"round {rounds}/{self._board.rounds[cell]}", score
-            )
-        for cell, reason in self._board.failures.items():
-            running.add_row(f"[red]  {self._board.names[cell]}", "[red]failed", f"[red]{reason[:80]}")
+            running.add_row(f"  {self._board.names[key]}", f"round {rounds}/{self._board.rounds[key]}", score)
+        for key, reason in self._board.failures.items():
+            running.add_row(f"[red]  {self._board.names[key]}", "[red]failed", f"[red]{reason[:80]}")
         return Group(self._bar, running)
-
-
-def _name(cell: PlannedCell) -> str:
-    variant = f" {cell.variant}" if cell.variant else ""
-    return f"{cell.label}{variant} seed {cell.seed}"
 
 
 def _duration(seconds: float) -> str:

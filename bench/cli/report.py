@@ -1,64 +1,69 @@
-"""`bench report`."""
+"""`bench report`: make tables, figures and the page again from the records."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from bench.cli.console import BenchConsole, make_console
+import typer
+
+from bench.cli import options
 from bench.errors import UserError, nearest
-from bench.records.beside import find_beside
-from bench.records.reader import Run, load_run
-from bench.tracking.tracker import Tracker, TrackingError, recorded_store
-from reports.combine.merge import merge_runs
-from reports.figures import check_figures, write_ranking
-from reports.numbers.ranking import rank_runs
-from reports.page import write_ranking_page
-from reports.render.files import PAGE, check_formats, write_tables
-from reports.render.terminal import to_terminal
-from reports.tables.kinds import tables_of
-from reports.tables.rank_table import NAME as RANKING
-from reports.tables.rank_table import ranking_table
-from reports.tables.table import Table
+
+if TYPE_CHECKING:
+    from bench.cli.console import BenchConsole
+    from bench.records.reader import Run
+    from reports.tables.table import Table
 
 MERGED = "merged"
+
+
+def report(
+    runs: Annotated[list[str], typer.Argument(help="Run folders, or names of suites below --runs.")],
+    formats: Annotated[
+        str, typer.Option("--format", help="md, latex, csv, html, separated by commas.")
+    ] = "md,latex,csv,html",
+    out: Annotated[Path | None, typer.Option(help="Folder for the files; default: the run's own.")] = None,
+    root: options.Runs = Path("runs"),
+    mix: Annotated[
+        bool, typer.Option("--mix", help="Put runs into one table although they are not comparable.")
+    ] = False,
+) -> None:
+    """Make tables, figures and the page of runs again from their records; runs of one suite are merged."""
+    report_runs(runs, options.names(formats), out, root, mix)
 
 
 def report_runs(
     names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path, mix: bool = False
 ) -> None:
+    from bench.cli.console import make_console
+    from bench.records.reader import load_run
+    from reports.combine.merge import merge_runs
+    from reports.report import RankingReport, Report, check_formats
+
     if not formats:
         raise UserError("--format is empty; give one or more of md, latex, csv and html, separated by commas")
     check_formats(formats)
-    from bench.runs.drive import write_reports_of  # brings torch along, which `bench compare` has no need of
-
     console = make_console()
     directories = list(dict.fromkeys(run_directory(name, root) for name in names))
-    runs = merge_runs([load_run(directory) for directory in directories], mix)
-    own = {str(directory): directory for directory in directories}
+    made = [Report(run) for run in merge_runs([load_run(directory) for directory in directories], mix)]
+    for each in made:
+        each.check()
     files = []
-    for run in runs:
-        check_figures(run, find_beside(Path(run.source)))
-    for run in runs:
-        home = own.get(run.source)
-        target = _target(run, home, len(runs), out, root)
-        files += write_reports_of(run, formats, target)
-        _print(tables_of(run), console)
-        if home == target:
+    for each in made:
+        home = each.run.sources[0] if len(each.run.sources) == 1 else None
+        target = _target(each.run, home, len(made), out, root)
+        files += each.write(formats, target)
+        print_tables(each.tables, console)
+        if home is not None and home == target:
             _track(home, console)
-    if len(runs) > 1 and (ranking := ranking_table(runs)):
-        target = out or root / MERGED
-        files += write_tables([ranking], RANKING, formats, target / "tables")
-        if PAGE in formats:
-            files.append(write_ranking_page(ranking, target / "tables"))
-        files += write_ranking(rank_runs(runs), target / "figures")
-        _print([ranking], console)
+    ranking = RankingReport([each.run for each in made])
+    if len(made) > 1 and ranking.table is not None:
+        files += ranking.write(formats, out or root / MERGED)
+        print_tables([ranking.table], console)
     for file in files:
         console.say(f"  {file}")
-
-
-def print_tables(directory: Path, console: BenchConsole) -> None:
-    _print(tables_of(load_run(directory)), console)
 
 
 def run_directory(name: str, root: Path) -> Path:
@@ -77,8 +82,10 @@ def _target(run: Run, home: Path | None, groups: int, out: Path | None, root: Pa
     return home or root / MERGED / run.suite.name
 
 
-def _print(tables: Sequence[Table], console: BenchConsole) -> None:
-    """All tables, but the statistics of many variants are left to the files."""
+def print_tables(tables: Sequence[Table], console: BenchConsole) -> None:
+    """Print all tables, but the statistics of many variants are left to the files."""
+    from reports.render.terminal import to_terminal
+
     statistics = [table for table in tables if table.name == "statistics"]
     shown = [table for table in tables if table.name != "statistics"]
     for table in shown + (statistics if len(statistics) == 1 else []):
@@ -89,7 +96,9 @@ def _print(tables: Sequence[Table], console: BenchConsole) -> None:
 
 
 def _track(directory: Path, console: BenchConsole) -> None:
-    """Renew what MLflow shows of the run, where its tables are in MLflow already."""
+    """Update what MLflow shows of the run, where its tables are in MLflow already."""
+    from bench.tracking.tracker import Tracker, TrackingError, recorded_store
+
     if (store := recorded_store(directory)) is None:
         return
     tracker = Tracker(store, directory.parent)

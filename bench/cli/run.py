@@ -1,163 +1,143 @@
-"""`bench run`."""
+"""`bench run`: run what is missing of a suite, then make its tables."""
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-from bench.cli.checks import above_zero, at_least, gpu_share
-from bench.cli.console import BenchConsole, make_console
-from bench.engine.cell_run import Conditions
-from bench.errors import UserError
-from bench.records.files import check_writable
-from bench.records.provenance import commit
-from bench.runs.drive import Plan, check_before_start, failures, make_plan, run, write_reports
-from bench.runs.preview import describe
-from bench.suite.loading import load_suite
-from bench.suite.methods import METHODS
-from bench.suite.model import Suite
-from bench.suite.overrides import parse_assignment
-from bench.tracking.tracker import Tracker, TrackingError
+import typer
+
+from bench.cli import options
+
+if TYPE_CHECKING:
+    from bench.cli.console import BenchConsole
+    from bench.runs.plan import Plan
+    from bench.runs.request import RunRequest
+    from bench.tracking.tracker import Tracker
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    suite: str
-    methods: list[str] | None
-    seeds: int | None
-    rounds: int | None
-    encoder: str | None
-    assignments: list[str]
-    executor: str
-    hosts: int | None
-    cpus_per_trial: float
-    gpus_per_trial: float | None
-    max_concurrent: int | None
-    address: str | None
-    tracking_uri: str | None
-    checkpoint_every: float
-    data_root: Path | None
-    out: Path
-    dry_run: bool
-    tuned: bool
-    tuned_dir: Path
+def run(
+    suite: options.Suite,
+    methods: Annotated[str | None, typer.Option(help="Only these methods: a,b,c.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Frozen encoder of the images: see `bench list encoders`.")
+    ] = None,
+    overrides: options.Overrides = None,
+    executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
+    hosts: Annotated[
+        int | None,
+        typer.Option(help="Host actors per trial with --executor ray; default: 2, or 1 on two cores."),
+    ] = None,
+    cpus_per_trial: options.CpusPerTrial = 1,
+    gpus_per_trial: options.GpusPerTrial = None,
+    max_concurrent: options.MaxConcurrent = None,
+    address: options.Address = None,
+    tracking_uri: options.TrackingUri = None,
+    checkpoint_every: options.CheckpointEvery = 15,
+    data_root: options.DataRoot = None,
+    out: options.Out = Path("runs"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    tuned: Annotated[
+        bool, typer.Option("--tuned", help="Use the hyperparameters chosen by `bench tune`.")
+    ] = False,
+    tuned_dir: options.TunedDir = Path("tuned"),
+) -> None:
+    """Run what is missing of a suite, then make its tables."""
+    from bench.runs.request import RunRequest
+    from bench.suite.overrides import parse_assignment
 
-    def settings(self) -> dict[str, Any]:
-        """The keys of the suite that this command changes."""
-        changes = dict(parse_assignment(text) for text in self.assignments)
-        if self.rounds is not None:
-            changes["training.rounds"] = self.rounds
-        if self.encoder is not None:
-            changes["encoder"] = self.encoder
-        return changes
-
-    def check(self) -> None:
-        at_least(
-            1, seeds=self.seeds, rounds=self.rounds, hosts=self.hosts, max_concurrent=self.max_concurrent
-        )
-        above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
-        gpu_share(self.gpus_per_trial)
-        if self.methods is not None and not self.methods:
-            raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
-
-    def hosts_per_trial(self) -> int:
-        """A trial needs a core beside those of its hosts; how many a cluster has is not known here."""
-        few_cores = self.address is None and (os.cpu_count() or 1) <= 2
-        return self.hosts or (1 if few_cores else 2)
-
-
-def chosen_suite(options: RunOptions) -> tuple[Suite, dict[str, Any] | None]:
-    """The suite as asked for, and how its hyperparameters were chosen if a search did."""
-    suite = load_suite(options.suite)
-    if options.methods:
-        for name in options.methods:
-            METHODS.load(name)
-        suite = suite.with_methods(options.methods)
-    if options.seeds is not None:
-        suite = suite.model_copy(update={"seeds": options.seeds})
-    tuning = None
-    if options.tuned:
-        from bench.search.tuned import tuned_suite
-
-        suite, tuning = tuned_suite(suite, options.tuned_dir)
-    settings = options.settings()
-    return suite.changed(settings) if settings else suite, tuning
-
-
-def run_suite(options: RunOptions) -> int:
-    """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
-    console = make_console()
-    options.check()
-    suite, tuning = chosen_suite(options)
-    plan = make_plan(suite, options.out.absolute(), options.settings(), tuning)
-    conditions = Conditions(
-        executor=options.executor,
-        hosts=options.hosts_per_trial(),
-        data_root=options.data_root.absolute() if options.data_root else None,
-        checkpoint_seconds=options.checkpoint_every,
-        commit=commit(),
+    request = RunRequest(
+        suite=suite,
+        methods=None if methods is None else options.names(methods),
+        seeds=seeds,
+        rounds=rounds,
+        encoder=encoder,
+        overrides=dict(parse_assignment(text) for text in overrides or []),
+        executor=executor,
+        hosts=hosts,
+        cpus_per_trial=cpus_per_trial,
+        gpus_per_trial=gpus_per_trial,
+        max_concurrent=max_concurrent,
+        address=address,
+        tracking_uri=tracking_uri,
+        checkpoint_every=checkpoint_every,
+        data_root=data_root,
+        out=out,
+        tuned=tuned,
+        tuned_dir=tuned_dir,
     )
-    check_writable(plan.directory)
-    first = check_before_start(plan, conditions)
-    tracker = Tracker(options.tracking_uri, options.out.absolute())
-    for line in describe(plan, conditions, first):
-        console.say(line)
-    if options.dry_run and options.address:
-        console.say("time: not estimated for a cluster")
-        return 0
-    if options.dry_run:
-        from bench.runs.estimates import estimate
+    raise typer.Exit(run_suite(request, dry_run))
 
-        shares = options.cpus_per_trial, options.gpus_per_trial
-        for line in estimate(plan, conditions, *shares, options.max_concurrent):
-            console.say(line)
+
+def run_suite(request: RunRequest, dry_run: bool = False) -> int:
+    """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
+    from bench.cli.console import make_console
+    from bench.cli.live import ConsoleObserver
+    from bench.records.files import check_writable
+    from bench.runs.checks import check_before_start
+    from bench.runs.drive import drive
+    from bench.runs.preview import preview
+    from bench.tracking.tracker import Tracker
+
+    console = make_console()
+    plan, conditions = request.plan(), request.conditions()
+    check_writable(plan.folder.path)
+    tracker = Tracker(request.tracking_uri, request.out.absolute())
+    observer = ConsoleObserver(console)
+    pending = plan.pending()
+    first = check_before_start(pending, conditions, observer.say)
+    for line in preview(plan, pending, conditions, first):
+        console.say(line)
+    if dry_run:
+        _say_estimate(request, plan, console)
         return 0
     started = time.monotonic()
     try:
-        _run(options, plan, conditions, tracker, console)
+        drive(plan, conditions, request.resources() if pending else None, tracker, observer, request.address)
     except KeyboardInterrupt:
         console.say("\nstopped; nothing is lost: run the same command again to go on")
         return 130
     return _conclude(plan, tracker, console, time.monotonic() - started)
 
 
-def _run(
-    options: RunOptions, plan: Plan, conditions: Conditions, tracker: Tracker, console: BenchConsole
-) -> None:
-    resources = None
-    if plan.pending:
-        from bench.scheduling.trials import Resources
+def _say_estimate(request: RunRequest, plan: Plan, console: BenchConsole) -> None:
+    from bench.runs.estimates import estimate
 
-        resources = Resources(
-            cpus=options.cpus_per_trial,
-            gpus=options.gpus_per_trial,
-            hosts=options.hosts_per_trial() if options.executor == "ray" else 0,
-            max_concurrent=options.max_concurrent,
-        )
-    run(plan, conditions, resources, tracker, console, options.address)
+    if request.address:
+        console.say("time: not estimated for a cluster")
+        return
+    shares = request.cpus_per_trial, request.gpus_per_trial
+    for line in estimate(plan.pending(), request.conditions(), *shares, request.max_concurrent):
+        console.say(line)
 
 
 def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: float) -> int:
+    """Make the tables from the records, log them, and say what failed."""
     from bench.cli.report import print_tables
+    from bench.records.reader import load_run
+    from bench.tracking.tracker import TrackingError
+    from bench.words import counted
+    from reports.report import Report
 
-    files = write_reports(plan.directory)
-    print_tables(plan.directory, console)
-    failed = failures(plan)
+    report = Report(load_run(plan.folder.path))
+    files = report.write(target=plan.folder.path)
+    print_tables(report.tables, console)
     try:
-        tracker.log_suite(plan.directory)
+        tracker.log_suite(plan.folder.path)
     except TrackingError as error:
         console.say(f"warning: the tables are not in MLflow: {error}")
+    failed = plan.failures()
     for directory, reason in failed.items():
-        console.say(f"failed: {plan.directory / directory}: {reason}")
+        console.say(f"failed: {plan.folder.path / directory}: {reason}")
     console.say(f"finished in {seconds:.0f} s; files:")
     for file in files:
         console.say(f"  {file}")
     console.say(f"explore: {tracker.ui_command()}")
     if failed:
         console.say(
-            f"{len(failed)} of {len(plan.cells)} cells failed; run the same command again to retry them"
+            f"{len(failed)} of {counted(len(plan.cells), 'cell')} failed; run the same command again to retry"
         )
     return 1 if failed else 0

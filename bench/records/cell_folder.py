@@ -48,6 +48,11 @@ class CellFolder:
     def rounds_file(self) -> Path:
         return self.path / "rounds.jsonl"
 
+    @property
+    def end_file(self) -> Path | None:
+        """The file that says how the cell ended, if it did."""
+        return next((file for file in (self._result, self._error) if file.exists()), None)
+
     def config(self) -> CellConfig | None:
         """None before the cell is first opened."""
         return self._read(self.path / "config.json", CellConfig)

@@ -142,17 +142,20 @@ class CellConfig(Section):
         return f"cells/{re.sub(r'[^a-z0-9_+]', '-', self.method.name)}-s{self.seed}-{self.cell_id}"
 
     @property
-    def problem(self) -> str:
-        """Equal for cells that train the same model on the same clients' data, whatever their method."""
-        names = {"dataset", "partition", "encoder", "model", "training", "seed"}
-        return identity(self.model_dump(mode="json", include=names))
+    def workload(self) -> str:
+        """Equal for cells that train the same model on the same data, whatever their method and seed."""
+        return identity(self.model_dump(mode="json", include=_WORKLOAD))
 
     @property
     def setting(self) -> str:
         """Equal for a search and a run if hyperparameters chosen in the one are meant for the other."""
-        names = {"dataset", "partition", "encoder", "model", "training"}
-        found = self.model_dump(mode="json", include=names, exclude={"training": {"rounds", "validation"}})
-        return identity({"encoder": None, **found})
+        left_out = {"training": {"rounds", "validation"}}
+        return identity(
+            {"encoder": None, **self.model_dump(mode="json", include=_WORKLOAD, exclude=left_out)}
+        )
+
+
+_WORKLOAD = {"dataset", "partition", "encoder", "model", "training"}
 
 
 def identity(content: Mapping[str, Any]) -> str:

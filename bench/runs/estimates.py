@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 import torch
 
-from bench.engine.cell_run import Conditions
+from bench.engine.conditions import Conditions
 from bench.engine.assembly import assemble
 from bench.engine.problem import Problem
 from bench.errors import UserError
-from bench.runs.drive import Plan
+from bench.records.config import CellConfig
+from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch
 from methods.shared.losses import cross_entropy
 from methods.core.tree import Tree
@@ -20,9 +22,9 @@ STEPS = 3
 
 
 def estimate(
-    plan: Plan, conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
+    pending: Sequence[PlannedCell], conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
 ) -> list[str]:
-    pending = plan.pending
+    """Time, disk and resources of the pending cells, one line each."""
     if not pending:
         return ["nothing to run"]
     cores, cards = os.cpu_count() or 1, torch.cuda.device_count()
@@ -37,14 +39,15 @@ def estimate(
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, int(cpus)))
     try:
-        seconds = [_cell_seconds(plan, index, conditions) for index in range(len(pending))]
+        settings = {cell.config.workload: cell.config for cell in pending}
+        by_setting = {key: _cell_seconds(config, conditions) for key, config in settings.items()}
     finally:
         torch.set_num_threads(threads)
-    total = sum(seconds)
+    total = sum(by_setting[cell.config.workload] for cell in pending)
     weights = assemble(pending[0].config, conditions.data_root).problem.task.initial
     model_bytes = sum(leaf.nbytes for leaf in weights.values())
     return [
-        f"resources: {share} a trial, {at_once} at once on {there}",
+        f"resources: {share} per trial, {at_once} at once on {there}",
         f"time: about {total / at_once / 60:.1f} min ({total / 60:.1f} CPU min of local steps; "
         "evaluation and server work come on top)",
         f"disk: about {len(pending) * 0.1:.1f} MB of records, and up to "
@@ -52,20 +55,13 @@ def estimate(
     ]
 
 
-_step_seconds: dict[str, float] = {}
-
-
-def _cell_seconds(plan: Plan, index: int, conditions: Conditions) -> float:
+def _cell_seconds(config: CellConfig, conditions: Conditions) -> float:
     """Local steps of the cell × the time of one step of its model at its batch size."""
-    config = plan.pending[index].config
-    key = repr([config["dataset"], config["partition"], config["model"], config["training"]])
-    if key not in _step_seconds:
-        problem = assemble(config, conditions.data_root).problem
-        batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
-        steps = problem.steps * len(problem.train) if problem.steps else problem.epochs * batches
-        per_round = steps * config["training"]["participation"]
-        _step_seconds[key] = _one_step(problem) * per_round * config["training"]["rounds"]
-    return _step_seconds[key]
+    problem = assemble(config, conditions.data_root).problem
+    batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
+    steps = problem.steps * len(problem.train) if problem.steps else problem.epochs * batches
+    per_round = steps * config.training.participation
+    return _one_step(problem) * per_round * config.training.rounds
 
 
 def _one_step(problem: Problem) -> float:

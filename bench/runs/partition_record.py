@@ -1,29 +1,26 @@
-"""Leaves on disk who has which data, so that reports can show it without the data."""
+"""Records who has which data, so that reports can show it without the data."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from bench.data import load_dataset
-from bench.data.partitions import class_counts, make_partition, partition_spec
-from bench.records.files import write_json
-from bench.suite.planning import PlannedCell
+from bench.data.partitions import class_counts
+from bench.engine.assembly import partition_of
+from bench.records.config import CellConfig
+from bench.records.schema import ClientShare, PartitionRecord, row_name
 
 
-def write_partition(run_directory: Path, cell: PlannedCell, data_root: Path | None) -> None:
-    """partition.json: the clients of a cell's setting and seed, and their training samples by class."""
-    options = dict(cell.config["dataset"])
-    dataset = load_dataset(options.pop("name"), options, data_root)
-    partition = make_partition(partition_spec(cell.config["partition"]), dataset, cell.seed)
+def partition_record(config: CellConfig, data_root: Path | None) -> PartitionRecord:
+    """The clients of a cell's setting and seed, and their training samples by class."""
+    dataset = load_dataset(config.dataset.name, config.dataset.options, data_root)
+    partition = partition_of(config, dataset)
     clients = zip(partition.clients, class_counts(partition, dataset).tolist(), strict=True)
-    write_json(
-        run_directory / "partition.json",
-        {
-            "setting": " ".join(filter(None, (cell.variant, f"seed {cell.seed}"))),
-            "classes": list(dataset.classes),
-            "clients": [
-                {"name": str(number), "domain": client.domain or "mixed", "counts": counts}
-                for number, (client, counts) in enumerate(clients)
-            ],
-        },
+    return PartitionRecord(
+        setting=row_name("", config.variant, config.seed),
+        classes=tuple(dataset.classes),
+        clients=tuple(
+            ClientShare(name=str(number), domain=client.domain or "mixed", counts=tuple(counts))
+            for number, (client, counts) in enumerate(clients)
+        ),
     )

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from bench.engine.cell_run import Conditions, code_of
+from bench.engine.conditions import Conditions
 from bench.engine.assembly import Assembled
 from bench.engine.executors import choose
 from bench.suite.methods import code_digest
-from bench.suite.planning import setting_of
-from bench.runs.drive import Plan
+from bench.suite.planning import PlannedCell
+from bench.words import counted
+from bench.runs.plan import Plan
 
 
-def describe(plan: Plan, conditions: Conditions, first: Assembled | None) -> list[str]:
-    """The plan in words."""
-    done = len(plan.cells) - len(plan.pending)
+def preview(
+    plan: Plan, pending: Sequence[PlannedCell], conditions: Conditions, first: Assembled | None
+) -> list[str]:
+    """The plan in words; `first` is the problem of the first pending cell."""
     methods = list(dict.fromkeys(cell.label for cell in plan.cells))
+    factors = [counted(len(methods), "method"), counted(plan.suite.seeds, "seed")]
+    if plan.suite.variants:
+        factors.append(counted(len(plan.suite.variants), "variant"))
     lines = [
         f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
-        f"cells: {len(plan.cells)} ({len(methods)} methods × {plan.suite.seeds} seeds"
-        + (f" × {len(plan.suite.variants)} variants" if plan.suite.variants else "")
-        + f"), {done} already done, {len(plan.cells) - done} to run",
+        f"cells: {len(plan.cells)} ({' × '.join(factors)}), {len(plan.cells) - len(pending)} already done, "
+        f"{len(pending)} to run",
         f"methods: {', '.join(methods)}",
-        f"folder: {plan.directory}",
+        f"folder: {plan.folder.path}",
     ]
     lines += _made_with_other_code(plan)
     if first is not None:
@@ -40,11 +45,11 @@ def _made_with_other_code(plan: Plan) -> list[str]:
     stale = Counter(
         cell.method
         for cell in plan.cells
-        if code_of(plan.directory / cell.directory) not in (None, present[cell.method])
+        if plan.folder.cell(cell.directory).method_code() not in (None, present[cell.method])
     )
     return [
-        f"note: {count} cells of {method} were made before its code was changed; if that changes results, "
-        f"raise its `version`, or delete {plan.directory}/cells/{method}-*"
+        f"note: {counted(count, 'cell')} of {method} were computed before its code was changed; if that "
+        f"changes results, raise its `version`, or delete {plan.folder.path}/cells/{method}-*"
         for method, count in stale.items()
     ]
 
@@ -53,7 +58,7 @@ def _tuned_elsewhere(plan: Plan, checksum: str) -> list[str]:
     """Whether the configurations in use were chosen for what is about to run."""
     methods = plan.tuning["methods"] if plan.tuning else {}
     other_data = [name for name, found in methods.items() if found["data_checksum"] != checksum]
-    present = {name: {setting_of(c.config) for c in plan.cells if c.method == name} for name in methods}
+    present = {name: {cell.config.setting for cell in plan.cells if cell.method == name} for name in methods}
     other_settings = [
         name
         for name, found in methods.items()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -17,8 +14,12 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 
-import bench.scheduling.trials  # first, since it sets what Ray reads when it is imported
-from bench.engine.cell_run import SCRATCH, Conditions, record_failure
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
+from bench.records.run_folder import SCRATCH
+from bench.scheduling.resources import Resources
+from bench.scheduling.trials import REPORT_SECONDS, KeptTrial, take_share
 from bench.scheduling.watch import watched
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.endings import reason_of, rounds_of, settle_done
@@ -45,7 +46,7 @@ def run_search(
     journal: Journal,
     limits: Limits,
     conditions: Conditions,
-    resources: bench.scheduling.trials.Resources,
+    resources: Resources,
     at_once: int,
     watcher: Watcher,
 ) -> int:
@@ -82,13 +83,20 @@ def run_search(
     return searcher.lost
 
 
-class SearchTrial(bench.scheduling.trials.KeptTrial):
+@dataclass(frozen=True)
+class SearchJob:
+    """A trial's whole input: the cells of one configuration."""
+
+    cells: Sequence[tuple[CellFolder, CellConfig]]
+    conditions: Conditions
+
+
+class SearchTrial(KeptTrial):
     """Advances one configuration."""
 
     def setup(self, config: dict[str, Any]) -> None:
-        job = json.loads(config["job"])
-        self._conditions = bench.scheduling.trials.taken_up(job["conditions"])
-        self._cells = [(Path(directory), config) for directory, config in job["cells"]]
+        self._job: SearchJob = config["job"]
+        take_share(self._job.conditions)
         self._run: TrialRun | None = None
 
     def step(self) -> dict[str, Any]:
@@ -96,13 +104,13 @@ class SearchTrial(bench.scheduling.trials.KeptTrial):
         failure = ""
         try:
             if self._run is None:
-                self._run = TrialRun(self._cells, self._conditions)
+                self._run = TrialRun(self._job.cells, self._job.conditions)
             self._advance(self._run)
         except DivergedError as error:
-            record_failure(self._cells[0][0], error)
+            self._job.cells[0][0].fail(error)
             failure = f"diverged: {error}"
         except Exception as error:
-            record_failure(self._cells[0][0], error)
+            self._job.cells[0][0].fail(error)
             raise
         measured, validation = (self._run.measured if self._run else None) or (0, math.nan)
         return {
@@ -117,7 +125,7 @@ class SearchTrial(bench.scheduling.trials.KeptTrial):
         before, started = run.measured, time.monotonic()
         while not run.done:
             run.advance()
-            if run.measured != before or time.monotonic() - started >= bench.scheduling.trials.REPORT_SECONDS:
+            if run.measured != before or time.monotonic() - started >= REPORT_SECONDS:
                 return
 
     def cleanup(self) -> None:
@@ -158,12 +166,10 @@ class _JournalSearcher(Searcher):
             return None if may_get_room else Searcher.FINISHED
         self._numbers[trial_id] = trial.number
         self._running.add(trial.number)
-        cells = [
-            (str(self._search.directory / cell.directory), cell.config)
-            for cell in self._search.cells(trial.values)
-        ]
-        job = {"cells": cells, "conditions": asdict(self._conditions)}
-        return {"job": json.dumps(job, default=str)}
+        cells = self._search.cells(trial.values)
+        folders = self._search.folders(trial)
+        configs = [cell.config for cell in cells]
+        return {"job": SearchJob(list(zip(folders, configs, strict=True)), self._conditions)}
 
     def _next(self) -> Trial | None:
         if repeated_failure(self._journal, self._limits, self.lost):
@@ -202,7 +208,7 @@ class _JournalSearcher(Searcher):
             history = self._search.history(trial)
             trial = self._journal.ended(number, "stopped", history[-1][1], rounds_of(self._search, trial))
         for folder in self._search.folders(trial):
-            shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+            folder.remove_checkpoints()
         self._watcher.ended(trial)
 
 

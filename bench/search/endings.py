@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bench.engine.cell_run import failure_of, whole_rounds
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 from bench.search.trial import DivergedError
@@ -24,9 +23,9 @@ def settle_done(search: Search, journal: Journal, trial: Trial) -> Trial:
 
 def reason_of(search: Search, trial: Trial) -> str:
     """Why it failed, as its process wrote it."""
-    reason = next(filter(None, map(failure_of, search.folders(trial))), "")
+    reason = next(filter(None, (folder.failure() for folder in search.folders(trial))), "")
     return reason.replace(f"{DivergedError.__name__}:", "diverged:", 1)
 
 
 def rounds_of(search: Search, trial: Trial) -> int:
-    return sum(whole_rounds(folder) for folder in search.folders(trial))
+    return sum(folder.rounds_done() for folder in search.folders(trial))

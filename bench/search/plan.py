@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine.assembly import Assembled, assemble, check_method
-from bench.engine.cell_run import is_done, recorded_validations
 from bench.errors import UserError
-from bench.records.config import identity
+from bench.records.cell_folder import CellFolder
+from bench.records.config import Evaluation, identity
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.suggestions import suggest
@@ -58,7 +59,7 @@ class Search:
         """Of all that decides what a trial's number stands for; not of how many trials there are."""
         return identity(
             {
-                "cells": [cell.cell for cell in self.cells({})],
+                "cells": [cell.cell_id for cell in self.cells({})],
                 "space": self.space.digest,
                 "algorithm": self.algorithm,
                 "scheduler": self.scheduler,
@@ -77,22 +78,33 @@ class Search:
 
     def cells(self, values: Values) -> list[PlannedCell]:
         """A configuration under every setting and seed, never measured on the test sets."""
-        suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
-        measured = {"every": self.grace, "personal": suite.evaluation.personal, "test": False}
-        return [_with(cell, evaluation=measured) for cell in plan_cells(suite)]
+        key = json.dumps(values, sort_keys=True)
+        if key not in self._planned:
+            suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
+            evaluation = Evaluation(every=self.grace, personal=suite.evaluation.personal, test=False)
+            self._planned[key] = [
+                replace(cell, config=cell.config.replaced(evaluation=evaluation))
+                for cell in plan_cells(suite)
+            ]
+        return self._planned[key]
 
-    def folders(self, trial: Trial) -> list[Path]:
-        return [self.directory / cell.directory for cell in self.cells(trial.values)]
+    @cached_property
+    def _planned(self) -> dict[str, list[PlannedCell]]:
+        """Cells by configuration: a search asks for the same ones again and again."""
+        return {}
+
+    def folders(self, trial: Trial) -> list[CellFolder]:
+        return [CellFolder(self.directory / cell.directory) for cell in self.cells(trial.values)]
 
     def journal(self) -> Journal:
         return Journal(self.directory / "trials.jsonl")
 
     def history(self, trial: Trial) -> list[tuple[int, float]]:
         """Round → mean validation accuracy, from the cells' records."""
-        return mean_history([recorded_validations(folder) for folder in self.folders(trial)])
+        return mean_history([folder.validations() for folder in self.folders(trial)])
 
     def is_done(self, trial: Trial) -> bool:
-        return all(map(is_done, self.folders(trial)))
+        return all(folder.is_done for folder in self.folders(trial))
 
     def suggestion(self, number: int, past: Sequence[Trial]) -> Values | None:
         return suggest(self.algorithm, self.space, self.seed, number, past)
@@ -176,9 +188,3 @@ def check_search(search: Search, trials: int, data_root: Path | None) -> Assembl
             if cell.seed == 0:
                 check_method(cell.config, settings[cell.variant])
     return next(iter(settings.values()))
-
-
-def _with(cell: PlannedCell, **sections: Any) -> PlannedCell:
-    config = {key: value for key, value in (cell.config | sections).items() if key != "cell"}
-    name = identity(config)
-    return replace(cell, cell=name, config={"cell": name, **config})

@@ -8,7 +8,7 @@ from bench.search.budget import Budget, Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 from bench.search.tuned import How, Scored, Spent, Tuned
-from bench.suite.planning import plan_cells, setting_of
+from bench.suite.planning import plan_cells
 
 RUNNER_UPS = 5
 
@@ -51,7 +51,7 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
             space_hash=search.space.digest,
             id=search.identity,
         ),
-        settings=sorted({setting_of(cell.config) for cell in plan_cells(search.suite)}),
+        settings=sorted({cell.config.setting for cell in plan_cells(search.suite)}),
         data_checksum=checksum,
         commit=commit,
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UserError, nearest
-from bench.records.config import identity
+from bench.records.config import CellConfig, identity
 from bench.suite.methods import own_optimiser
 from search_spaces.spaces import Distribution, load_space
 
@@ -62,7 +62,7 @@ class SearchSpace:
 
 
 def search_space(
-    method: str, name: str, default_config: Mapping[str, Any], sweeps: Mapping[str, Sequence[Any]]
+    method: str, name: str, default_config: CellConfig, sweeps: Mapping[str, Sequence[Any]]
 ) -> SearchSpace:
     """The method's space by that name; a sweep takes the place of a key's distribution.
 
@@ -78,12 +78,12 @@ def search_space(
     domains = {
         key: parameter.wide if name == "wide" else _choice(parameter.paper)
         for key, parameter in {**space.hyperparameters, **space.training}.items()
-        if parameter.matters(default_config["partition"]["name"])
+        if parameter.matters(default_config.partition.name)
     }
     domains |= {key: _choice(values) for key, values in sweeps.items()}
     domains = {key: domain for key, domain in domains.items() if len(domain.values) > 1}
-    settings = dict(default_config["method"]["hyperparameters"])
-    settings["optimiser"] = own_optimiser(method, settings) or default_config["training"]["optimiser"]
+    settings = dict(default_config.method.hyperparameters)
+    settings["optimiser"] = own_optimiser(method, settings) or default_config.training.optimiser
     return SearchSpace(name, domains, {key: _at(settings, key, method) for key in domains})
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from bench.engine.cell_run import CellRun, Conditions, is_done, recorded_validations
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
 
 
 class DivergedError(Exception):
@@ -17,13 +18,13 @@ class DivergedError(Exception):
 class TrialRun:
     """Opening it again goes on from the last checkpoint of every cell."""
 
-    def __init__(self, cells: Sequence[tuple[Path, Mapping[str, Any]]], conditions: Conditions) -> None:
-        self._total: int = cells[0][1]["training"]["rounds"]
-        for directory, _ in cells:
-            (directory / "error.json").unlink(missing_ok=True)  # of an attempt before this one
-        self._finished = [recorded_validations(directory) for directory, _ in cells if is_done(directory)]
+    def __init__(self, cells: Sequence[tuple[CellFolder, CellConfig]], conditions: Conditions) -> None:
+        self._total = cells[0][1].training.rounds
+        for folder, _ in cells:
+            folder.forget_failure()  # of an attempt before this one
+        self._finished = [folder.validations() for folder, _ in cells if folder.is_done]
         self._running = [
-            CellRun(directory, config, conditions) for directory, config in cells if not is_done(directory)
+            CellRun(folder, config, conditions) for folder, config in cells if not folder.is_done
         ]
 
     @property

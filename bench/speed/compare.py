@@ -10,16 +10,13 @@ Office-Caltech suite on random images of the same sizes. `heads` is the frozen-e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from statistics import median
 
 import numpy as np
 import torch
-from rich.table import Table
 from torch import Tensor, nn
 
-from bench.cli.console import make_console
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
@@ -56,27 +53,17 @@ class Work:
     """The plain loop, where it is not that of FedAvg."""
 
 
-def compare(name: str, repeats: int) -> None:
+def measured(name: str, repeats: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    """Title of each part of a work → side → updates per CPU second of every repetition, on one thread."""
     if name not in WORKS:
         raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
     threads = torch.get_num_threads()
     use_share(threads=1)
     try:
         for title, work in WORKS[name].items():
-            _print_rates(title, measure(work, repeats), repeats)
+            yield title, measure(work, repeats)
     finally:
         torch.set_num_threads(threads)
-
-
-def _print_rates(title: str, rates: dict[str, list[float]], repeats: int) -> None:
-    grid = Table(
-        "executor", "updates per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
-    )
-    plain = rates["plain loop"]
-    for side, values in rates.items():
-        ratio = median(value / base for value, base in zip(values, plain, strict=True))
-        grid.add_row(side, f"{median(values):.1f}", f"{ratio:.2f}")
-    make_console().print(grid)
 
 
 def measure(work: Work, repeats: int) -> dict[str, list[float]]:

@@ -21,7 +21,28 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         raise UserError(f"--set {text}: '{value}' is not a YAML value") from None
 
 
+def parse_sweep(text: str) -> tuple[str, list[Any]]:
+    """`fedlsa.lam=0.1,0.7` → the key and its values."""
+    key, equals, values = text.partition("=")
+    try:
+        listed = yaml.safe_load(f"[{values}]") if equals else []
+    except yaml.YAMLError:
+        listed = []
+    if not isinstance(listed, list) or len(listed) < 2:
+        raise UserError(f"--sweep {text}: expected KEY=A,B,… with two values or more; for one use --set")
+    return key, [_number(value) for value in listed]
+
+
+def _number(value: Any) -> Any:
+    """YAML takes 1e-3 for a text, which nobody means."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def assign(raw: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key of a suite's raw content: one of a section, or a hyperparameter of a method."""
     if key == "encoder" and isinstance(value, str):
         key = "encoder.name"
     section, _, rest = key.partition(".")

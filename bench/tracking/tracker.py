@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 from bench.errors import UserError, nearest
+from bench.records.cell_folder import CellFolder
+from bench.records.files import write_json
 from bench.tracking.view import CellView, Point, view_of
 
 if TYPE_CHECKING:
@@ -58,13 +60,13 @@ class Tracker:
 
     def pending(self, cell_dirs: Iterable[Path]) -> list[Path]:
         """The cells that ended and are not in this store with their present result."""
-        ended = [(cell, _end_file(cell)) for cell in cell_dirs]
+        ended = [(cell, CellFolder(cell).end_file) for cell in cell_dirs]
         return [cell for cell, end in ended if end and not self._is_logged(cell, digest_of([end]))]
 
     def log_cell(self, run_dir: Path, cell_dir: Path) -> None:
         """Make the run of this cell, or complete the one it has."""
         with self._failures_reported(cell_dir.name):
-            end = _end_file(cell_dir)
+            end = CellFolder(cell_dir).end_file
             if end is None:
                 raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
             digest = digest_of([end])
@@ -194,10 +196,7 @@ class Tracker:
         return (marker.get("uri"), marker.get("sha256")) == (self.address, digest)
 
     def _mark(self, folder: Path, run_id: str, digest: str) -> None:
-        marker = folder / MARKER
-        temporary = marker.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"uri": self.address, "run_id": run_id, "sha256": digest}) + "\n")
-        temporary.replace(marker)
+        write_json(folder / MARKER, {"uri": self.address, "run_id": run_id, "sha256": digest})
 
     @contextmanager
     def _failures_reported(self, what: str) -> Iterator[None]:
@@ -270,12 +269,6 @@ def _create_database(path: Path) -> None:
         MlflowClient(tracking_uri=f"sqlite:///{aside / path.name}")
         (aside / path.name).replace(path)
         shutil.rmtree(aside)
-
-
-def _end_file(cell_dir: Path) -> Path | None:
-    """The file that says how the cell ended, if it did."""
-    candidates = (cell_dir / "result.json", cell_dir / "error.json")
-    return next((path for path in candidates if path.exists()), None)
 
 
 def digest_of(paths: Iterable[Path]) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from statistics import fmean
 from typing import Any
+
+from bench.records.cell_folder import CellFolder
+from bench.records.schema import Oracle, Result, RoundRecord, row_name
 
 
 @dataclass(frozen=True)
@@ -43,36 +45,41 @@ class CellView:
 
 def view_of(run_dir: Path, cell_dir: Path) -> CellView:
     """Parameters, metrics and tags of a cell that ended, well or not."""
-    config = json.loads((cell_dir / "config.json").read_text())
-    suite, method, seed = config["suite"]["name"], config["method"]["name"], config["seed"]
+    folder = CellFolder(cell_dir)
+    config, result, rounds = folder.config(), folder.result(), folder.rounds()
+    if config is None:
+        raise FileNotFoundError(f"{cell_dir} has no config.json")
     tags = {
-        "cell": config["cell"],
-        "suite": suite,
-        "method": method,
-        "variant": config["variant"],
-        "seed": str(seed),
+        "cell": config.cell_id,
+        "suite": config.suite.name,
+        "method": config.method.name,
+        "variant": config.variant,
+        "seed": str(config.seed),
         "record": cell_dir.relative_to(run_dir).as_posix(),
     }
-    rounds = read_rounds(cell_dir / "rounds.jsonl")
-    result_file = cell_dir / "result.json"
-    if result_file.exists():
-        result = json.loads(result_file.read_text())
-        tags["commit"] = str(result["provenance"]["commit"])
-        status = "FINISHED"
-        ended = _milliseconds(datetime.fromisoformat(result["timing"]["finished"]).timestamp())
-        seconds = result["timing"]["wall_seconds"]
+    if result is not None:
+        tags["commit"] = str(result.provenance.commit)
+        finished = (
+            datetime.fromisoformat(result.timing.finished).timestamp() if result.timing.finished else 0.0
+        )
+        ended, seconds = _milliseconds(finished), result.timing.wall_seconds or 0.0
     else:
-        result = None
-        error_file = cell_dir / "error.json"
-        tags["error"] = json.loads(error_file.read_text())["error"]
-        status = "FAILED"
-        ended = _milliseconds(error_file.stat().st_mtime)
-        seconds = sum(line.get("seconds", 0.0) for line in rounds)
+        tags["error"] = folder.failure() or "unknown"
+        ended, seconds = _milliseconds(folder.failed_at() or 0.0), sum(line.seconds for line in rounds)
     started = ended - _milliseconds(seconds)
     points = list(round_points(rounds, started))
     if result is not None:
-        points += [Point(name, value, result["rounds"], ended) for name, value in final_metrics(result)]
-    return CellView(suite, f"{method} s{seed}", status, started, ended, tags, parameters_of(config), points)
+        points += [Point(name, value, result.rounds, ended) for name, value in final_metrics(result)]
+    return CellView(
+        suite=config.suite.name,
+        name=f"{row_name(config.method.name, config.variant)} s{config.seed}",
+        status="FAILED" if result is None else "FINISHED",
+        started=started,
+        ended=ended,
+        tags=tags,
+        parameters=parameters_of(config.as_record()),
+        points=points,
+    )
 
 
 def parameters_of(config: dict[str, Any]) -> dict[str, str]:
@@ -91,45 +98,30 @@ def parameters_of(config: dict[str, Any]) -> dict[str, str]:
     return {_allowed(name): value for name, value in parameters.items()}
 
 
-def round_points(rounds: Sequence[dict[str, Any]], started: int) -> Iterator[Point]:
+def round_points(rounds: Sequence[RoundRecord], started: int) -> Iterator[Point]:
     """The history of a cell: accuracies where it was evaluated, bytes summed up so far, the method's own."""
     seconds, up, down = 0.0, 0, 0
     for line in rounds:
-        seconds += line.get("seconds", 0.0)
-        up += line["bytes_up"]
-        down += line["bytes_down"]
-        test = line.get("test") or {}
-        values = {f"test_{domain}": accuracy for domain, accuracy in test.items()}
-        if test:
-            values["test_avg"] = fmean(test.values())
-        values |= {name: line.get(name) for name in ("personal", "validation")}
+        seconds += line.seconds
+        up += line.bytes_up
+        down += line.bytes_down
+        values: dict[str, Any] = {f"test_{domain}": value for domain, value in (line.test or {}).items()}
+        values |= {"test_avg": line.average, "personal": line.personal, "validation": line.validation}
         values |= {"bytes_up": up, "bytes_down": down}
-        values |= {f"metrics.{name}": value for name, value in line.get("metrics", {}).items()}
+        values |= {f"metrics.{name}": value for name, value in line.metrics.items()}
         for name, value in _numbers(values).items():
-            yield Point(name, value, line["round"], started + _milliseconds(seconds))
+            yield Point(name, value, line.round, started + _milliseconds(seconds))
 
 
-def final_metrics(result: dict[str, Any]) -> Iterable[tuple[str, float]]:
+def final_metrics(result: Result) -> Iterable[tuple[str, float]]:
     """The figures of the finished cell; those that were not measured are left out."""
-    final, oracle, timing = result["final"], result.get("oracle") or {}, result["timing"]
-    values = {f"final_test_{domain}": accuracy for domain, accuracy in (final.get("test") or {}).items()}
-    values |= {f"final_{name}": final.get(name) for name in ("avg", "std", "personal", "validation")}
-    values |= {"last5_avg": result.get("last5_avg"), "dropped": result.get("dropped")}
-    values |= {f"oracle_{name}": oracle.get(name) for name in ("avg", "round")}
-    values |= {name: timing.get(name) for name in ("wall_seconds", "cpu_seconds")}
+    final, oracle, timing = result.final, result.oracle or Oracle(), result.timing
+    values: dict[str, Any] = {f"final_test_{domain}": value for domain, value in (final.test or {}).items()}
+    values |= {f"final_{name}": getattr(final, name) for name in ("avg", "std", "personal", "validation")}
+    values |= {"last5_avg": result.last5_avg, "dropped": result.dropped}
+    values |= {f"oracle_{name}": getattr(oracle, name) for name in ("avg", "round")}
+    values |= {name: getattr(timing, name) for name in ("wall_seconds", "cpu_seconds")}
     return _numbers(values).items()
-
-
-def read_rounds(path: Path) -> list[dict[str, Any]]:
-    """The rounds in order; a line cut short by a kill is left out."""
-    rounds: dict[int, dict[str, Any]] = {}
-    for text in path.read_text().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        rounds[line["round"]] = line
-    return [rounds[number] for number in sorted(rounds)]
 
 
 def _flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

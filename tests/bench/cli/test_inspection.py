@@ -15,8 +15,8 @@ import yaml
 from bench.data import dataset_names
 from bench.encoders import encoder_names
 from bench.models import MODELS
-from bench.suite.methods import METHODS, WRAPPERS
 from bench.suite.loading import load_suite, suite_names
+from bench.suite.methods import METHODS, WRAPPERS
 from kit.cli import assert_one_sentence, call_bench, write_suite
 from kit.run_folders import Planned, write_run
 

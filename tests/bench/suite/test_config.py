@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from bench.suite.model import Suite
 from bench.suite.loading import load_suite, suite_names
+from bench.suite.model import Suite
 from bench.suite.overrides import parse_assignment
 from kit.cli import TINY, write_suite
 

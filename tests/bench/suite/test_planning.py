@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from bench.runs.drive import make_plan
-from bench.suite.model import Suite
-from bench.suite.loading import load_suite, suite_names
-from bench.suite.planning import PlannedCell, plan_cells
 from bench.records.config import identity
+from bench.runs.drive import make_plan
+from bench.suite.loading import load_suite, suite_names
+from bench.suite.model import Suite
+from bench.suite.planning import PlannedCell, plan_cells
 from bench.validation import validated
 from kit.cli import TINY
 from methods.fedprox import FedProx

@@ -1,20 +1,23 @@
-"""What a user sees of a search while its trials run."""
+"""What an observer is told while the trials of a search run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-from bench.cli.console import BenchConsole
-from bench.cli.live import Item, View, Words, make_view
-from bench.runs.drive import Background
+from bench.scheduling.progress import Item, Observer, View, Words
 from bench.search.budget import Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
-from bench.tracking.searches import SearchTracker
+from bench.search.tracking import SearchTracker
+from bench.tracking.background import Background
 
 
-def view_of(search: Search, journal: Journal, limits: Limits, console: BenchConsole) -> View:
+def search_view(
+    search: Search, journal: Journal, limits: Limits, observer: Observer
+) -> AbstractContextManager[View]:
+    """The view of the trials that are still to come."""
     ended = sum(trial.outcome is not None for trial in journal.trials)
     there = search.count()
     total = limits.trials if there is None else min(limits.trials, there)
@@ -24,14 +27,14 @@ def view_of(search: Search, journal: Journal, limits: Limits, console: BenchCons
         for number in names
         if number >= len(journal.trials) or journal[number].outcome is None
     ]
-    return make_view(console, f"tuning {search.method}", items, ended, Words("trials", "validation"))
+    return observer.view(f"tuning {search.method}", items, ended, Words("trials", "validation"))
 
 
 def _item(search: Search, number: int) -> Item:
     return Item(str(number), f"{search.method} trial {number}", search.rounds)
 
 
-class ViewWatcher:
+class SearchWatcher:
     """Shows what happens and has ended trials logged."""
 
     def __init__(self, search: Search, view: View, tracker: SearchTracker, background: Background) -> None:

@@ -18,7 +18,7 @@ class SearchTracker(Tracker):
     def log_trial(self, search: Search, trial: Trial) -> None:
         """Make the run of a trial that ended, or complete the one it has."""
         with self._failures_reported(f"trial {trial.number} of {search.method}"):
-            folder = search.folders(trial)[0]
+            folder = search.folders(trial)[0].path
             digest = hashlib.sha256(json.dumps(asdict(trial), sort_keys=True).encode()).hexdigest()
             if not self._is_logged(folder, digest):
                 view = _view_of(search, trial, self._parent(search))
@@ -61,7 +61,7 @@ def _experiment(search: Search) -> str:
 
 
 def _view_of(search: Search, trial: Trial, parent: str) -> CellView:
-    records = [file for folder in search.folders(trial) if (file := folder / "rounds.jsonl").exists()]
+    records = [folder.rounds_file for folder in search.folders(trial) if folder.rounds_file.exists()]
     ended = max((round(file.stat().st_mtime * 1000) for file in records), default=0)
     values = search.space.default | trial.values
     return CellView(

@@ -1,48 +1,29 @@
-"""`bench list` and `bench show`."""
+"""`bench show`: one thing in full."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich.table import Table
-from rich.text import Text
+import typer
 
-from bench.cli.console import make_console
+from bench.cli import options
 from bench.errors import UserError, nearest
-from bench.records.files import read_json
-from bench.suite.loading import as_option, load_suite, suite_names
 
 
-def list_kind(kind: str, root: Path) -> None:
-    from bench.data import dataset_summaries
-    from bench.encoders import encoder_summaries
-    from bench.models import MODELS
-    from bench.suite.methods import AROUND, METHODS, WRAPPERS
-
-    listings: dict[str, Callable[[], dict[str, str]]] = {
-        "suites": lambda: {name: load_suite(name).title for name in suite_names()},
-        "methods": lambda: {
-            **METHODS.summaries(),
-            **{f"{name}{AROUND}METHOD": summary for name, summary in WRAPPERS.summaries().items()},
-        },
-        "datasets": dataset_summaries,
-        "models": MODELS.summaries,
-        "encoders": encoder_summaries,
-        "runs": lambda: _runs(root),
-    }
-    if kind not in listings:
-        raise UserError(f"cannot list '{kind}'; {nearest(kind, listings)}")
-    rows = listings[kind]()
-    console = make_console()
-    if not rows:
-        console.say(f"no {kind} in {root}")
-        return
-    grid = Table.grid(padding=(0, 3))
-    for name, summary in rows.items():
-        grid.add_row(Text(name, style="bold"), Text(summary))
-    console.print(grid)
+def show(
+    kind: Annotated[str, typer.Argument(help="suite, method, partition, cell or tuned.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name; for a cell, the beginning of its id; for tuned, a suite.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Seed, for a partition.")] = 0,
+    data_root: options.DataRoot = None,
+    root: options.Runs = Path("runs"),
+    tuned_dir: options.TunedDir = Path("tuned"),
+) -> None:
+    """Show one thing in full."""
+    show_thing(kind, name, seed, data_root, root, tuned_dir)
 
 
 def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Path, tuned_dir: Path) -> None:
@@ -60,21 +41,10 @@ def show_thing(kind: str, name: str, seed: int, data_root: Path | None, root: Pa
     shows[kind]()
 
 
-def _runs(root: Path) -> dict[str, str]:
-    return {str(file.parent): _state_of_run(file) for file in sorted(root.glob("*/plan.json"))}
-
-
-def _state_of_run(plan_file: Path) -> str:
-    try:
-        plan = read_json(plan_file)
-        done = sum((plan_file.parent / cell["dir"] / "result.json").exists() for cell in plan["cells"])
-        return f"{plan['suite']['title']}: {done} of {len(plan['cells'])} cells done"
-    except (OSError, ValueError, KeyError, TypeError):
-        return f"damaged: {plan_file.name} cannot be read; run the suite again to write it anew"
-
-
 def _show_suite(name: str) -> None:
     import yaml
+
+    from bench.suite.loading import load_suite
 
     suite = load_suite(name).model_dump(mode="json")
     print(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), end="")
@@ -83,6 +53,9 @@ def _show_suite(name: str) -> None:
 def _show_method(name: str) -> None:
     import inspect
 
+    from rich.table import Table
+
+    from bench.cli.console import make_console
     from bench.suite.methods import METHODS
 
     kind = METHODS.load(name)
@@ -106,8 +79,12 @@ def _type_name(annotation: Any) -> str:
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
     """A suite's clients: their domain, size, and how many samples of each class they hold."""
+    from rich.table import Table
+
+    from bench.cli.console import make_console
     from bench.data import load_dataset
     from bench.data.partitions import class_counts, make_partition, partition_spec
+    from bench.suite.loading import load_suite
 
     if seed < 0:
         raise UserError(f"--seed {seed}: must not be negative")
@@ -131,17 +108,19 @@ def _shaded(count: int, most: int) -> str:
 
 
 def _show_cell(name: str, root: Path) -> None:
-    """A cell by the beginning of its hash: what it is and how it went."""
+    """A cell by the beginning of its id: what it is and how it went."""
+    from bench.cli.console import make_console
+
     found = [
         file.parent
         for file in sorted(root.glob("*/cells/*/config.json"))
         if file.parent.name.rpartition("-")[2].startswith(name)
     ]
     if not found:
-        raise UserError(f"no cell '{name}' in {root}; the folder names below */cells end with the hashes")
+        raise UserError(f"no cell '{name}' in {root}; the folder names below */cells end with the ids")
     if len(found) > 1:
         names = ", ".join(folder.name for folder in found[:5])
-        raise UserError(f"'{name}' begins the hash of {len(found)} cells ({names}); give more of it")
+        raise UserError(f"'{name}' begins the id of {len(found)} cells ({names}); give more of it")
     console = make_console()
     for file in ("config.json", "result.json", "error.json"):
         if (found[0] / file).exists():
@@ -151,8 +130,10 @@ def _show_cell(name: str, root: Path) -> None:
 
 def _show_tuned(suite: str, folder: Path) -> None:
     """What `bench tune` has found, for one suite or all."""
+    from bench.cli.console import make_console
     from bench.cli.tune import tuned_table
     from bench.search.tuned import load_tuned
+    from bench.suite.loading import as_option
 
     files = sorted(folder.glob(f"{suite or '*'}/*.yaml"))
     if not files:
