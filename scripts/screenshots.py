@@ -8,9 +8,8 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from bench.records.beside import find_beside
 from bench.records.reader import load_run
-from reports.page import write_page
+from reports.report import Report
 
 
 def show_bytes(page: Page) -> None:
@@ -33,7 +32,7 @@ VIEWS: tuple[tuple[str, ViewportSize, Literal["light", "dark"], Callable[[Page],
 
 def main(run: Path, out: Path) -> None:
     """Three views, each in a page of its own."""
-    file = write_page(load_run(run), run, find_beside(run)).absolute()
+    file = Report(load_run(run)).write(("html",), run)[-1].absolute()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, size, scheme, prepare in VIEWS:

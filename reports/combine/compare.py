@@ -10,7 +10,7 @@ from reports.numbers.scores import domains_of
 CellKey = tuple[str, str, str, int]
 """Method, label, variant and seed."""
 
-NOT_COMPARED = ("cell", "schema")
+NOT_COMPARED = {"cell_id", "schema_version"}
 """Keys of a configuration that follow from the others."""
 
 
@@ -53,15 +53,15 @@ def compare_runs(first: Run, second: Run) -> RunComparison:
     """Cells are matched by method, label, variant and seed."""
     ours, theirs = _by_key(first), _by_key(second)
     return RunComparison(
-        sources=(first.source, second.source),
+        sources=(first.name, second.name),
         plan=differing(_plan(first), _plan(second)),
         changes=tuple(
             _change(cell, theirs[key], _domains(first, second, cell.variant))
             for key, cell in ours.items()
             if key in theirs
         ),
-        only_first=tuple(_name(cell) for key, cell in ours.items() if key not in theirs),
-        only_second=tuple(_name(cell) for key, cell in theirs.items() if key not in ours),
+        only_first=tuple(cell.name for key, cell in ours.items() if key not in theirs),
+        only_second=tuple(cell.name for key, cell in theirs.items() if key not in ours),
     )
 
 
@@ -80,18 +80,31 @@ def _domains(first: Run, second: Run, variant: str) -> tuple[str, ...]:
 
 def _change(ours: CellRecord, theirs: CellRecord, domains: tuple[str, ...]) -> CellChange:
     accuracies = {domain: (_percent(ours, domain), _percent(theirs, domain)) for domain in domains}
-    configs = [dict(cell.config or {}) for cell in (ours, theirs)]
-    for config in configs:
-        for key in NOT_COMPARED:
-            config.pop(key, None)
     return CellChange(
-        name=_name(ours),
+        name=ours.name,
         averages=(_average(ours, domains), _average(theirs, domains)),
         domains={domain: pair for domain, pair in accuracies.items() if pair[0] != pair[1]},
-        settings=differing(*configs) if ours.config and theirs.config else None,
-        provenance=differing(ours.provenance, theirs.provenance) if ours.result and theirs.result else None,
+        settings=_settings_that_differ(ours, theirs),
+        provenance=_provenance_that_differs(ours, theirs),
         states=(_state(ours, domains), _state(theirs, domains)),
     )
+
+
+def _settings_that_differ(ours: CellRecord, theirs: CellRecord) -> Mapping[str, tuple[str, str]] | None:
+    if ours.config is None or theirs.config is None:
+        return None
+    first, second = (
+        config.model_dump(mode="json", by_alias=True, exclude=NOT_COMPARED)
+        for config in (ours.config, theirs.config)
+    )
+    return differing(first, second)
+
+
+def _provenance_that_differs(ours: CellRecord, theirs: CellRecord) -> Mapping[str, tuple[str, str]] | None:
+    if ours.result is None or theirs.result is None:
+        return None
+    first, second = (cell.provenance.model_dump(exclude_unset=True) for cell in (ours, theirs))
+    return differing(first, second)
 
 
 def _state(cell: CellRecord, domains: tuple[str, ...]) -> str:
@@ -107,9 +120,5 @@ def _percent(cell: CellRecord, domain: str) -> float | None:
 
 
 def _average(cell: CellRecord, domains: tuple[str, ...]) -> float | None:
-    values = [value for domain in domains if (value := _percent(cell, domain)) is not None]
-    return sum(values) / len(values) if len(values) == len(domains) else None
-
-
-def _name(cell: CellRecord) -> str:
-    return " ".join(filter(None, (cell.label, cell.variant, f"seed {cell.seed}")))
+    average = cell.average(domains)
+    return None if average is None else 100 * average

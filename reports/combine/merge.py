@@ -1,17 +1,17 @@
 """Several runs as one: their cells united, if they can be compared."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import UserError
 from bench.records.reader import CellRecord, Run
+from bench.records.schema import row_name
 from reports.combine.differences import ABSENT, flattened
-from reports.tables.caption import trials_of
+from reports.numbers.tuning import trials_of
 
-COMPARED = ("dataset", "partition", "encoder", "training")
-"""The sections of a configuration that all rows of a table have to share."""
+COMPARED = {"dataset", "partition", "encoder", "training"}
+"""The sections of a configuration that all rows of a table have to share; a row may have its own model."""
 FINGERPRINTS = {"partition_hash": "partition hash", "data_checksum": "data checksum"}
 LEFT_TO_NAME = 12
 
@@ -28,6 +28,7 @@ def merge_runs(runs: Sequence[Run], mix: bool = False) -> list[Run]:
 
 
 def _merged(runs: Sequence[Run], mix: bool) -> Run:
+    runs = _without_repetition(runs)
     if len(runs) == 1:
         return runs[0]
     if not mix and (found := _obstacles(runs)):
@@ -39,27 +40,45 @@ def _merged(runs: Sequence[Run], mix: bool) -> Run:
         )
     return replace(
         runs[0],
-        source=" + ".join(run.source for run in runs),
+        sources=tuple(dict.fromkeys(source for run in runs for source in run.sources)),
         domains=tuple(dict.fromkeys(domain for run in runs for domain in run.domains)),
         cells=tuple(_united(runs)),
+        partition=next((run.partition for run in runs if run.partition), None),
     )
+
+
+def _without_repetition(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those given twice and those that another one was merged from."""
+    kept: list[Run] = []
+    for run in runs:
+        parts = set(run.sources)
+        if run not in kept and not any(parts < set(other.sources) for other in runs):
+            kept.append(run)
+    return kept
 
 
 def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
     """Every cell once, in the order of the plans; rows that mean different things get different labels."""
     cells: dict[tuple[str, str, str], list[CellRecord]] = {}
     rivals = _rival_rows(runs)
-    for run, name in zip(runs, _short_names([run.source for run in runs]), strict=True):
+    for run, name in zip(runs, _short_names([run.name for run in runs]), strict=True):
         for cell in run.cells:
             row = cell.method, cell.label
             label = f"{cell.label} ({name})" if row in rivals else cell.label
             row_cells = cells.setdefault((cell.variant, cell.method, label), [])
-            twin = next((place for place, other in enumerate(row_cells) if other.cell == cell.cell), None)
-            if twin is None:
+            ids = [other.cell_id for other in row_cells]
+            if cell.cell_id not in ids:
                 row_cells.append(replace(cell, label=label))
-            elif row_cells[twin].result is None and cell.result is not None:
-                row_cells[twin] = replace(cell, label=label)
+            else:
+                place = ids.index(cell.cell_id)
+                row_cells[place] = _better(row_cells[place], replace(cell, label=label))
     return [cell for row_cells in cells.values() for cell in row_cells]
+
+
+def _better(first: CellRecord, second: CellRecord) -> CellRecord:
+    """Of two records of one cell the finished one, with the projection that either has."""
+    better = second if first.result is None and second.result is not None else first
+    return replace(better, projection=first.projection or second.projection)
 
 
 def _short_names(sources: Sequence[str]) -> list[str]:
@@ -78,12 +97,11 @@ def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
     for run in runs:
         for cell in run.cells:
             row = cell.method, cell.label
-            at_this_seed = known.setdefault((*row, (cell.variant, cell.seed)), cell.cell)
-            if at_this_seed != cell.cell:
+            at_this_seed = known.setdefault((*row, (cell.variant, cell.seed)), cell.cell_id)
+            if at_this_seed != cell.cell_id:
                 rivals.add(row)
             if cell.config is not None:
-                rest = {key: value for key, value in cell.config.items() if key not in ("cell", "seed")}
-                setting = json.dumps(rest, sort_keys=True)
+                setting = cell.config.replaced(seed=0).cell_id
                 if known.setdefault((*row, cell.variant), setting) != setting:
                     rivals.add(row)
     return rivals
@@ -98,7 +116,7 @@ def _obstacles(runs: Sequence[Run]) -> list[str]:
         present = [value for value in values if value]
         if any(value != present[0] for value in present):
             said = " and ".join(
-                f"{', '.join(sorted(value))} in {run.source}"
+                f"{', '.join(sorted(value))} in {run.name}"
                 for run, value in zip(runs, values, strict=True)
                 if value
             )
@@ -118,18 +136,19 @@ def _facts(run: Run) -> dict[Fact, set[str]]:
     facts |= {(f"tuning {key}", ""): {value} for key, value in _budget(run).items()}
     for cell in run.cells:
         if cell.config is not None:
-            sections = {key: cell.config[key] for key in COMPARED if key in cell.config}
-            for key, value in flattened(sections).items():
-                facts.setdefault((key, cell.variant), set()).add(value)
-            row = " ".join(filter(None, (cell.label, cell.variant)))
-            for section, place in (("model", row), ("method", f"{row} seed {cell.seed}")):
-                for key, value in flattened({section: cell.config.get(section, {})}).items():
+            for sections, place in (
+                (COMPARED, cell.variant),
+                ({"model"}, cell.row),
+                ({"method"}, cell.name),
+            ):
+                content = cell.config.model_dump(mode="json", include=sections)
+                for key, value in flattened(content).items():
                     facts.setdefault((key, place), set()).add(value)
     for cell in finished:
-        place = " ".join(filter(None, (cell.variant, f"seed {cell.seed}")))
+        place = row_name("", cell.variant, cell.seed)
         for key, name in FINGERPRINTS.items():
-            if cell.provenance.get(key):
-                facts.setdefault((name, place), set()).add(str(cell.provenance[key])[:12])
+            if digest := getattr(cell.provenance, key):
+                facts.setdefault((name, place), set()).add(digest[:12])
     return facts
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.records.reader import Run
 from reports.figures.panels import label_rows, legend, make_logarithmic, panels
-from reports.figures.picture import Picture, Source
+from reports.figures.picture import Picture
 from reports.figures.style import key_of, looks_of, say_what_is_left_out
 from reports.numbers.history import average_by_round, bytes_by_round, mean_over_seeds
 from reports.numbers.scores import Entry, entries
@@ -19,10 +19,10 @@ WIDE = 20
 """From this ratio of the dearest to the cheapest method on, the axis is logarithmic."""
 
 
-def pictures(source: Source) -> Iterator[Picture]:
-    finished = [cell for cell in source.run.cells if cell.result]
+def pictures(run: Run) -> Iterator[Picture]:
+    finished = [cell for cell in run.cells if cell.result]
     if any(max(bytes_by_round(cell).values(), default=0) > 0 for cell in finished):
-        yield Picture("accuracy_bytes", lambda: _draw(source.run))
+        yield Picture("accuracy_bytes", lambda: _draw(run))
 
 
 def _draw(run: Run) -> "Figure":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.records.reader import Run
 from reports.figures.panels import label_rows, legend, panels
-from reports.figures.picture import Picture, Source
+from reports.figures.picture import Picture
 from reports.figures.style import key_of, looks_of, say_what_is_left_out
 from reports.numbers.history import average_by_round, mean_over_seeds
 from reports.numbers.scores import Entry, entries
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def pictures(source: Source) -> Iterator[Picture]:
-    if any(cell.result for cell in source.run.cells):
-        yield Picture("convergence", lambda: _draw(source.run))
+def pictures(run: Run) -> Iterator[Picture]:
+    if any(cell.result for cell in run.cells):
+        yield Picture("convergence", lambda: _draw(run))
 
 
 def _draw(run: Run) -> "Figure":

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.records.reader import Run
+from bench.records.schema import row_name
 from reports.figures.heat import draw_heat
 from reports.figures.panels import panels
-from reports.figures.picture import Picture, Source
+from reports.figures.picture import Picture
 from reports.numbers.history import mean_over_seeds, metric_groups, metrics_by_round
 from reports.numbers.scores import entries
 
@@ -19,9 +20,9 @@ Series = dict[str, dict[int, float]]
 """Member of the group → round → mean over the finished seeds."""
 
 
-def pictures(source: Source) -> Iterator[Picture]:
+def pictures(run: Run) -> Iterator[Picture]:
     found: dict[str, dict[str, Series]] = {}
-    for title, series in _means(source.run):
+    for title, series in _means(run):
         for group, members in metric_groups(list(series)).items():
             shown = {name.partition("/")[2]: series[name] for name in members if series[name]}
             if shown:
@@ -37,8 +38,8 @@ def _means(run: Run) -> Iterator[tuple[str, Series]]:
             by_seed = [metrics_by_round(cell) for cell in entry.cells if cell.result]
             names = dict.fromkeys(name for metrics in by_seed for name in metrics)
             having = {name: [metrics[name] for metrics in by_seed if name in metrics] for name in names}
-            title = " ".join(filter(None, (entry.label, variant)))
-            yield title, {name: mean_over_seeds(series) for name, series in having.items()}
+            means = {name: mean_over_seeds(series) for name, series in having.items()}
+            yield row_name(entry.label, variant), means
 
 
 def _draw(group: str, by_title: dict[str, Series]) -> "Figure":

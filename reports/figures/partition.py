@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bench.records.beside import PartitionRecord
-from reports.figures.picture import Picture, Source
+from bench.records.reader import Run
+from bench.records.schema import PartitionRecord
+from reports.figures.picture import Picture
 from reports.figures.style import COLOURS
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ LARGEST = 170
 """Area of the largest bubble, in square points."""
 
 
-def pictures(source: Source) -> Iterator[Picture]:
-    partition = source.beside.partition
+def pictures(run: Run) -> Iterator[Picture]:
+    partition = run.partition
     if partition is not None:
         yield Picture("partition", lambda: _draw(partition))
 

@@ -1,13 +1,11 @@
-"""A figure that can be drawn, the records it is drawn from, and the files it becomes."""
+"""A figure that can be drawn, and the files it becomes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.records.beside import Beside
 from bench.records.files import replacing
-from bench.records.reader import Run
 from reports.figures.style import house_style
 
 if TYPE_CHECKING:
@@ -17,14 +15,6 @@ _METADATA: dict[str, dict[str, str | None]] = {  # no date and no version: the s
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-
-
-@dataclass(frozen=True)
-class Source:
-    """All that figures are made from."""
-
-    run: Run
-    beside: Beside = field(default_factory=Beside)
 
 
 @dataclass(frozen=True)

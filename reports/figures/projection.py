@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.errors import UserError
-from reports.figures.picture import Picture, Source
+from bench.records.reader import Run
+from reports.figures.picture import Picture
 from reports.figures.style import COLOURS, MARKERS
 
 if TYPE_CHECKING:
@@ -27,13 +28,12 @@ class _Projection(NamedTuple):
     """C×2"""
 
 
-def pictures(source: Source) -> Iterator[Picture]:
+def pictures(run: Run) -> Iterator[Picture]:
     """One a cell that has a projection.npz, which is read here, before any figure is written."""
-    for cell in source.run.cells:
-        if file := source.beside.projections.get(cell.cell):
-            title = " ".join(filter(None, (cell.label, cell.variant, f"seed {cell.seed}")))
+    for cell in run.cells:
+        if cell.projection:
             name = re.sub(r"[^A-Za-z0-9]+", "_", f"projection_{cell.method}_{cell.variant}_s{cell.seed}")
-            yield Picture(name, partial(_draw, _read(file), title))
+            yield Picture(name, partial(_draw, _read(cell.projection), cell.name))
 
 
 def _read(file: Path) -> _Projection:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from bench.records.reader import Run
 from reports.figures import (
     accuracy_bytes,
     convergence,
@@ -10,9 +11,9 @@ from reports.figures import (
     projection,
     sensitivity,
 )
-from reports.figures.picture import Picture, Source
+from reports.figures.picture import Picture
 
-KINDS: tuple[Callable[[Source], Iterable[Picture]], ...] = (
+KINDS: tuple[Callable[[Run], Iterable[Picture]], ...] = (
     convergence.pictures,
     accuracy_bytes.pictures,
     sensitivity.pictures,
@@ -22,6 +23,6 @@ KINDS: tuple[Callable[[Source], Iterable[Picture]], ...] = (
 )
 
 
-def supported(source: Source) -> list[Picture]:
+def supported(run: Run) -> list[Picture]:
     """Every figure that these records are enough for."""
-    return [picture for pictures in KINDS for picture in pictures(source)]
+    return [picture for pictures in KINDS for picture in pictures(run)]

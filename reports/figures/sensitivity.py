@@ -4,9 +4,10 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bench.records.reader import Run
 from reports.figures.heat import draw_heat
 from reports.figures.panels import label_rows, legend, panels
-from reports.figures.picture import Picture, Source
+from reports.figures.picture import Picture
 from reports.figures.style import look
 from reports.numbers.sensitivity import Grid, Sweep, grids, mean, sweeps, symbol
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def pictures(source: Source) -> Iterator[Picture]:
-    if lines := sweeps(source.run):
+def pictures(run: Run) -> Iterator[Picture]:
+    if lines := sweeps(run):
         yield Picture("sensitivity", lambda: _draw_lines(lines))
-    if maps := grids(source.run):
+    if maps := grids(run):
         yield Picture("sensitivity_grid", lambda: _draw_grids(maps))
 
 

@@ -3,18 +3,27 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bench.records.reader import CellRecord, finite
+from bench.records.reader import CellRecord
+from bench.records.schema import RoundRecord, average, finite
+
+
+def round_average(record: RoundRecord, domains: Sequence[str]) -> float | None:
+    """AVG of one round in percent; None unless every domain has a finite value."""
+    test = record.test or {}
+    found = {domain: value for domain in domains if (value := finite(test.get(domain))) is not None}
+    return 100 * average(found) if found and len(found) == len(domains) else None
+
+
+def bytes_sent(record: RoundRecord) -> int | None:
+    """Up and down in one round; None where the record does not say."""
+    known = {"bytes_up", "bytes_down"} <= record.model_fields_set
+    return record.bytes_up + record.bytes_down if known else None
 
 
 def average_by_round(cell: CellRecord, domains: Sequence[str]) -> dict[int, float]:
     """AVG in percent by round, where every domain has a finite value."""
-    averages = {}
-    for record in cell.rounds:
-        test = record.get("test") or {}
-        values = [value for domain in domains if (value := finite(test.get(domain))) is not None]
-        if values and len(values) == len(domains):
-            averages[record["round"]] = 100 * statistics.fmean(values)
-    return averages
+    averages = {record.round: round_average(record, domains) for record in cell.rounds}
+    return {number: value for number, value in averages.items() if value is not None}
 
 
 def bytes_by_round(cell: CellRecord) -> dict[int, float]:
@@ -22,11 +31,11 @@ def bytes_by_round(cell: CellRecord) -> dict[int, float]:
     total = 0.0
     totals = {}
     for record in cell.rounds:
-        sent = [finite(record.get(key)) for key in ("bytes_up", "bytes_down")]
-        if None in sent:
+        sent = bytes_sent(record)
+        if sent is None:
             return {}
-        total += sum(value for value in sent if value is not None)
-        totals[record["round"]] = total
+        total += sent
+        totals[record.round] = total
     return totals
 
 
@@ -34,10 +43,10 @@ def metrics_by_round(cell: CellRecord) -> dict[str, dict[int, float]]:
     """Metric → round → value, as far as it is finite; metrics in the order in which they appear."""
     metrics: dict[str, dict[int, float]] = {}
     for record in cell.rounds:
-        for name, value in (record.get("metrics") or {}).items():
+        for name, value in record.metrics.items():
             series = metrics.setdefault(name, {})
             if (number := finite(value)) is not None:
-                series[record["round"]] = number
+                series[record.round] = number
     return metrics
 
 

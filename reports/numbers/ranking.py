@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.records.reader import Run
+from bench.records.schema import row_name
 from reports.numbers.scores import entries
 from reports.numbers.statistics import SIGNIFICANCE
 
@@ -59,7 +60,7 @@ def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
 
 def rank_runs(runs: Sequence[Run]) -> Ranking | None:
     """The ranking over all suites and variants; None below two datasets or three methods common to all."""
-    datasets = {str(cell.config["dataset"]["name"]) for run in runs for cell in run.cells if cell.config}
+    datasets = {cell.config.dataset.name for run in runs for cell in run.cells if cell.config}
     blocks = blocks_of(runs)
     if min(len(datasets), len(blocks.names)) < FEWEST_BLOCKS or len(blocks.scores) < FEWEST_METHODS:
         return None
@@ -72,7 +73,7 @@ def blocks_of(runs: Sequence[Run]) -> Blocks:
     for run in runs:
         for variant in run.variants:
             averages = {row.label: row.averages() for row in entries(run, variant) if row.ranked}
-            by_block[" ".join(filter(None, (run.suite.name, variant)))] = {
+            by_block[row_name(run.suite.name, variant)] = {
                 label: statistics.fmean(by_seed.values()) for label, by_seed in averages.items() if by_seed
             }
     labels = dict.fromkeys(label for block in by_block.values() for label in block)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.records.reader import CellRecord, Run, finite
+from bench.records.reader import CellRecord, Run
+from bench.records.schema import Result, average, finite
 
 BOUNDS = ("local", "central")
 REFERENCE = "fedavg"
@@ -25,8 +26,7 @@ class Entry:
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
         """Those of the row, as soon as one of its cells has begun."""
-        begun = (cell.config for cell in self.cells if cell.config is not None)
-        return next((config["method"]["hyperparameters"] for config in begun), {})
+        return next((cell.hyperparameters for cell in self.cells if cell.config is not None), {})
 
     @property
     def as_published(self) -> bool:
@@ -41,10 +41,7 @@ class Entry:
     @property
     def personalised(self) -> bool:
         """Whether a result has an accuracy of the clients' own models, finite or not."""
-        return any(
-            cell.result is not None and cell.result["final"].get("personal") is not None
-            for cell in self.cells
-        )
+        return any(cell.result is not None and cell.result.final.personal is not None for cell in self.cells)
 
     def on_domain(self, domain: str) -> BySeed:
         """Accuracy on one domain."""
@@ -53,27 +50,27 @@ class Entry:
 
     def averages(self) -> BySeed:
         """Unweighted mean over the domains, for seeds that have them all."""
-        return {seed: statistics.fmean(values) for seed, values in self._complete().items()}
+        return {seed: average(values) for seed, values in self._complete().items()}
 
     def spreads(self) -> BySeed:
         """Standard deviation over the domains (ddof 0), for seeds that have them all."""
-        return {seed: statistics.pstdev(values) for seed, values in self._complete().items()}
+        return {seed: statistics.pstdev(values.values()) for seed, values in self._complete().items()}
 
     def worst(self) -> BySeed:
         """Accuracy on the worst domain, for seeds that have them all."""
-        return {seed: min(values) for seed, values in self._complete().items()}
+        return {seed: min(values.values()) for seed, values in self._complete().items()}
 
     def last_five(self) -> BySeed:
         """Mean AVG of the last five rounds that were measured."""
-        return self._from_results(lambda result: result.get("last5_avg"), 100)
+        return self._from_results(lambda result: result.last5_avg, 100)
 
     def oracle(self) -> BySeed:
         """AVG of the round that is best on test."""
-        return self._from_results(lambda result: (result.get("oracle") or {}).get("avg"), 100)
+        return self._from_results(lambda result: result.oracle and result.oracle.avg, 100)
 
     def seconds(self) -> BySeed:
         """Wall time of the rounds."""
-        return self._from_results(lambda result: (result.get("timing") or {}).get("wall_seconds"), 1)
+        return self._from_results(lambda result: result.timing.wall_seconds, 1)
 
     def own(self) -> BySeed:
         """Mean over clients of own-test accuracy."""
@@ -84,17 +81,18 @@ class Entry:
         return {
             (seed, domain): value
             for seed, values in self._complete().items()
-            for domain, value in zip(self.domains, values, strict=True)
+            for domain, value in values.items()
         }
 
-    def _from_results(self, get: Callable[[Mapping[str, Any]], object], scale: float) -> BySeed:
+    def _from_results(self, get: Callable[[Result], object], scale: float) -> BySeed:
         values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
         return {seed: scale * value for seed, value in values.items() if value is not None}
 
-    def _complete(self) -> dict[int, list[float]]:
-        by_domain = [self.on_domain(domain) for domain in self.domains]
-        seeds = [cell.seed for cell in self.cells if all(cell.seed in values for values in by_domain)]
-        return {seed: [values[seed] for values in by_domain] for seed in seeds}
+    def _complete(self) -> dict[int, dict[str, float]]:
+        """Seed → domain → accuracy, for seeds that have them all."""
+        found = {domain: self.on_domain(domain) for domain in self.domains}
+        seeds = [cell.seed for cell in self.cells if all(cell.seed in by_seed for by_seed in found.values())]
+        return {seed: {domain: by_seed[seed] for domain, by_seed in found.items()} for seed in seeds}
 
 
 def entries(run: Run, variant: str) -> list[Entry]:
@@ -107,13 +105,6 @@ def entries(run: Run, variant: str) -> list[Entry]:
     return [Entry(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
 
 
-def average_of(record: Mapping[str, Any], domains: Sequence[str]) -> float | None:
-    """AVG of one round in percent; None unless every domain has a finite value."""
-    test = record.get("test") or {}
-    values = [value for domain in domains if (value := finite(test.get(domain))) is not None]
-    return 100 * statistics.fmean(values) if len(values) == len(domains) else None
-
-
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:
     """The plan's domains; of a run over several datasets, those that this variant's results know."""
     if len(run.variants) == 1:
@@ -122,7 +113,7 @@ def domains_of(run: Run, variant: str) -> tuple[str, ...]:
         domain
         for cell in run.cells
         if cell.variant == variant and cell.result is not None
-        for domain in cell.result["final"]["test"]
+        for domain in cell.result.final.test or ()
     }
     return tuple(domain for domain in run.domains if domain in known) or run.domains
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from bench.records.config import SECTIONS, CellConfig
 from bench.records.reader import CellRecord, Run
 from reports.numbers.scores import BOUNDS, domains_of
 
@@ -99,15 +100,14 @@ def _by_method(run: Run) -> list[list[_Trial]]:
         for cell in run.cells:
             if cell.variant != variant or cell.method in BOUNDS or cell.config is None:
                 continue
-            final = [cell.accuracy(domain) for domain in domains]
-            known = [value for value in final if value is not None]
-            if not known or len(known) < len(final):
+            final = cell.average(domains)
+            if final is None:
                 continue
             # rows of one method bear different labels when the label names the value itself
             name = cell.label if len(labels[cell.method]) == 1 else cell.method
             line = f"{name}, {_dataset(cell)}" if several else name
             numbers, others = _settings(cell.config)
-            trial = _Trial(line, numbers, others, cell.seed, 100 * statistics.fmean(known))
+            trial = _Trial(line, numbers, others, cell.seed, 100 * final)
             methods.setdefault(cell.method, []).append(trial)
     return list(methods.values())
 
@@ -128,13 +128,13 @@ def _names(trials: list[_Trial], parameter: str) -> list[str]:
 
 
 def _dataset(cell: CellRecord) -> str:
-    return str(cell.config["dataset"]["name"]) if cell.config else ""
+    return cell.config.dataset.name if cell.config else ""
 
 
-def _settings(config: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
     """Numbers that may be swept, and everything else that has to be equal."""
-    parts = {"": config["method"].get("hyperparameters", {})}
-    parts |= {f"{key}.": config.get(key, {}) for key in ("partition", "training", "model", "dataset")}
+    sections = config.model_dump(mode="json", include=set(SECTIONS))
+    parts = {"": config.method.hyperparameters, **{f"{name}.": sections.get(name, {}) for name in SECTIONS}}
     flat = {key: value for prefix, part in parts.items() for key, value in _flatten(prefix, part)}
     numbers = {
         key: float(value)

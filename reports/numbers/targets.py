@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
-from bench.records.reader import CellRecord, finite
-from reports.numbers.scores import Entry, average_of
+from bench.records.reader import CellRecord
+from bench.records.schema import RoundRecord
+from reports.numbers.history import bytes_sent, round_average
+from reports.numbers.scores import Entry
 
 
 @dataclass(frozen=True)
@@ -29,25 +30,25 @@ def efforts(entry: Entry, targets: Mapping[int, float]) -> dict[int, Effort | No
             continue
         history = _unbroken(cell)
         effort = _effort(history, entry.domains, targets[cell.seed])
-        if effort or (history and history[-1]["round"] == cell.result.get("rounds")):
+        if effort or (history and history[-1].round == cell.result.rounds):
             found[cell.seed] = effort
     return found
 
 
-def _unbroken(cell: CellRecord) -> list[dict[str, Any]]:
+def _unbroken(cell: CellRecord) -> list[RoundRecord]:
     """The rounds up to the first gap; round 0 is there only if something precedes the first round."""
-    first = 0 if cell.rounds and cell.rounds[0]["round"] == 0 else 1
+    first = 0 if cell.rounds and cell.rounds[0].round == 0 else 1
     numbered = enumerate(cell.rounds, start=first)
-    return [record for _, record in takewhile(lambda pair: pair[0] == pair[1]["round"], numbered)]
+    return [record for _, record in takewhile(lambda pair: pair[0] == pair[1].round, numbered)]
 
 
-def _effort(history: Sequence[Mapping[str, Any]], domains: Sequence[str], target: float) -> Effort | None:
+def _effort(history: Sequence[RoundRecord], domains: Sequence[str], target: float) -> Effort | None:
     sent: float | None = 0.0
     for record in history:
-        up, down = finite(record.get("bytes_up")), finite(record.get("bytes_down"))
-        sent = None if sent is None or up is None or down is None else sent + up + down
-        average = average_of(record, domains)
+        more = bytes_sent(record)
+        sent = None if sent is None or more is None else sent + more
+        average = round_average(record, domains)
         # the last digits of a mean depend on how it was summed up, and the reference has to reach itself
         if average is not None and average >= target - 1e-9:
-            return Effort(record["round"], sent)
+            return Effort(record.round, sent)
     return None

@@ -1,13 +1,12 @@
 """The page: everything about a run in one file that needs no network; and the ranking over runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.records.beside import Beside
-from bench.records.files import replacing
+from bench.records.files import write_atomically
 from bench.records.reader import Run
 from reports.page.content import page_content
 from reports.page.document import document, ranking_document
-from reports.tables.kinds import tables_of
 from reports.tables.table import Table
 
 __all__ = ["write_page", "write_ranking_page"]
@@ -16,9 +15,9 @@ FILE_NAME = "report.html"
 RANKING_NAME = "ranking.html"
 
 
-def write_page(run: Run, folder: Path, beside: Beside | None = None) -> Path:
-    """Write the page of a run, or of several that have been merged into one."""
-    content = page_content(run, tables_of(run), beside or Beside())
+def write_page(run: Run, tables: Sequence[Table], folder: Path) -> Path:
+    """Write the page of a run, or of several that have been merged into one, with these tables."""
+    content = page_content(run, tables)
     return _written(folder / FILE_NAME, document(run.suite.title or run.suite.name, content))
 
 
@@ -28,6 +27,5 @@ def write_ranking_page(ranking: Table, folder: Path) -> Path:
 
 
 def _written(path: Path, text: str) -> Path:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_atomically(path, text)
     return path

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from bench.records.reader import CellRecord
+from bench.records.schema import RoundRecord
 from reports.page.numbers import count, plain, share, short
 
 State = Literal["done", "failed", "unfinished", "missing"]
@@ -21,10 +22,10 @@ def state_of(cell: CellRecord) -> State:
 def cell_content(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any]:
     """One cell; keys whose value is empty are left out."""
     content = {
-        "id": cell.cell,
+        "id": cell.cell_id,
         "seed": cell.seed,
         "error": cell.error,
-        "config": plain(cell.config),
+        "config": plain(cell.config.as_record()) if cell.config else None,
         "result": _result(cell, domains),
         "history": _history(cell.rounds, domains),
     }
@@ -35,24 +36,25 @@ def _result(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any] | None:
     if cell.result is None:
         return None
     return {
-        "rounds": cell.result.get("rounds"),
+        "rounds": cell.result.rounds,
         "test": [share(cell.accuracy(domain)) for domain in domains],
         "own": share(cell.personal),
-        "bytes": [count(cell.result.get(key)) for key in ("bytes_up", "bytes_down")],
+        "bytes": [cell.result.bytes_up, cell.result.bytes_down],
         "dropped": cell.dropped,
-        "provenance": plain(cell.result.get("provenance", {})),
-        "timing": plain(cell.result.get("timing", {})),
+        "provenance": plain(cell.result.provenance.model_dump(exclude_unset=True)),
+        "timing": plain(cell.result.timing.model_dump(exclude_unset=True)),
     }
 
 
-def _history(rounds: Sequence[Mapping[str, Any]], domains: Sequence[str]) -> dict[str, Any]:
+def _history(records: Sequence[RoundRecord], domains: Sequence[str]) -> dict[str, Any]:
     """Columns of equal length, a place a round; those without a value in any round are left out."""
-    tests = [record.get("test") or {} for record in rounds]
-    metrics = [record.get("metrics") or {} for record in rounds]
+    rounds = [record.model_dump(exclude_unset=True) for record in records]
+    tests = [record.test or {} for record in records]
+    metrics = [record.metrics for record in records]
     names = dict.fromkeys(name for values in metrics for name in values)
     test = [_column(tests, domain, share) for domain in domains]
     columns: dict[str, Any] = {
-        "round": [record["round"] for record in rounds],
+        "round": [record.round for record in records],
         "test": test if any(test) else [],
         "own": _column(rounds, "personal", share),
         "validation": _column(rounds, "validation", share),

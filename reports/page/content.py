@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.records.beside import Beside, PartitionRecord
 from bench.records.reader import Run
+from bench.records.schema import PartitionRecord
 from reports.numbers.scores import BOUNDS, domains_of
 from reports.numbers.sensitivity import BySeed, grids, sweeps, symbol
 from reports.page.cells import cell_content, state_of
@@ -16,7 +16,7 @@ from reports.page.problems import problems
 from reports.tables.table import Cell, Table
 
 
-def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str, Any]:
+def page_content(run: Run, tables: Sequence[Table]) -> dict[str, Any]:
     """Everything, ready for JSON."""
     keys = list(dict.fromkeys((cell.method, cell.label) for cell in run.cells))
     lines = {key: place for place, key in enumerate(keys)}
@@ -58,7 +58,7 @@ def page_content(run: Run, tables: Sequence[Table], beside: Beside) -> dict[str,
             }
             for grid in grids(run)
         ],
-        "partition": _partition(beside.partition) if beside.partition else None,
+        "partition": _partition(run.partition) if run.partition else None,
         "papers": paper_content(run, lines, variants),
     }
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from bench.records.reader import finite
+from bench.records.schema import finite
 
 
 def short(value: object, digits: int = 4) -> float | int | None:

@@ -41,8 +41,7 @@ def _names(cells: Sequence[CellRecord], most: int = 6) -> str:
     """`FedAvg seeds 0, 1; FedProx β=0.1 seed 2`, and how many more."""
     seeds: dict[str, list[str]] = {}
     for cell in cells:
-        name = " ".join(filter(None, (cell.label, cell.variant)))
-        seeds.setdefault(name, []).append(str(cell.seed))
+        seeds.setdefault(cell.row, []).append(str(cell.seed))
     named = [
         f"{name} seed{'s' if len(own) > 1 else ''} {', '.join(own)}"
         for name, own in list(seeds.items())[:most]
@@ -53,8 +52,7 @@ def _names(cells: Sequence[CellRecord], most: int = 6) -> str:
 
 
 def _cut_short(cell: CellRecord) -> bool:
-    rounds = cell.result.get("rounds") if cell.result else None
-    return rounds is not None and (not cell.rounds or cell.rounds[-1]["round"] < rounds)
+    return cell.result is not None and (not cell.rounds or cell.rounds[-1].round < cell.result.rounds)
 
 
 def _without_value(cell: CellRecord, domains: Sequence[str]) -> bool:
@@ -63,8 +61,8 @@ def _without_value(cell: CellRecord, domains: Sequence[str]) -> bool:
 
 def _values(cell: CellRecord) -> Iterator[Any]:
     for record in cell.rounds:
-        yield from (record.get("test") or {}).values()
-        yield from (record.get("metrics") or {}).values()
+        yield from (record.test or {}).values()
+        yield from record.metrics.values()
 
 
 def _not_finite(value: Any) -> bool:

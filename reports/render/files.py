@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.errors import UserError, nearest
-from bench.records.files import replacing
+from bench.records.files import write_atomically
 from reports.render import to_csv, to_latex, to_markdown
 from reports.tables.table import Table
 
@@ -29,8 +29,7 @@ def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], fol
     for kind in (kind for kind in formats if kind != PAGE):
         suffix, render = _FORMATS[kind]
         path = folder / f"{name}{suffix}"
-        with replacing(path) as temporary:
-            temporary.write_text(render(tables), encoding="utf-8", newline="\n")
+        write_atomically(path, render(tables))
         written.append(path)
     return written
 

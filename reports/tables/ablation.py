@@ -14,7 +14,7 @@ ON, OFF = Cell("✓", mean=1.0), Cell("", mean=0.0)
 
 def ablation_table(run: Run) -> Table:
     """Rows × (switches, then variants); the switches are hyperparameters that the plan names."""
-    switches: Mapping[str, str] = run.layout["switches"]
+    switches: Mapping[str, str] = run.layout.switches or {}
     rows: dict[RowKey, Entry] = {}
     everything: list[Entry] = []
     columns: list[Column] = []

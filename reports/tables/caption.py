@@ -1,12 +1,14 @@
 """What stands above and below a table: how its numbers were made, and what is missing from them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
+from bench.records.config import CellConfig
 from bench.records.reader import CellRecord, Run
+from bench.records.schema import row_name
 from reports.numbers.scores import Entry
 from reports.numbers.statistics import FEWEST_SEEDS, SIGNIFICANCE
+from reports.numbers.tuning import tuning_budget
 from reports.tables.columns import DIFFERS, NOISE
 from reports.tables.table import Footnote, Row
 
@@ -30,21 +32,21 @@ def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Fo
             return "mixed"
         return next(iter(labels), "unknown")
 
-    def of_configs(what: str, get: Callable[[Any], str]) -> str:
-        done = [cell for cell in cells if cell.result and cell.config]
-        return agreed(what, ((_name(cell), get(cell.config)) for cell in done))
+    def of_configs(what: str, get: Callable[[CellConfig], str]) -> str:
+        done = [(cell.row, cell.config) for cell in cells if cell.result and cell.config]
+        return agreed(what, ((row, get(config)) for row, config in done))
 
     def of_results(what: str, get: Callable[[CellRecord], str]) -> str:
-        return agreed(what, ((_name(cell), get(cell)) for cell in cells if cell.result))
+        return agreed(what, ((cell.row, get(cell)) for cell in cells if cell.result))
 
-    version = of_configs("suite version", lambda config: str(config["suite"]["version"]))
+    version = of_configs("suite version", lambda config: str(config.suite.version))
     if version == "unknown":
         version = str(run.suite.version)
     title = f": {run.suite.title}" if run.suite.title else ""
-    seeds = agreed("number of seeds", ((_name(row.cells[0]), str(len(row.cells))) for row in rows))
+    seeds = agreed("number of seeds", ((row.cells[0].row, str(len(row.cells))) for row in rows))
     counts = {"1": "one seed", "mixed": "mean ± sample std over seeds (their number is mixed)"}
     over = counts.get(seeds, f"mean ± sample std over {seeds} seeds")
-    tuning = agreed("hyperparameters", ((_name(cell), _hyperparameters(cell)) for cell in cells))
+    tuning = agreed("hyperparameters", ((cell.row, _hyperparameters(cell)) for cell in cells))
     statements = [
         f"{name_of(run, variant)} (version {version}){title}.",
         f"Top-1 accuracy in percent; {over}; selection: final round;",
@@ -59,7 +61,7 @@ def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Fo
 
 def name_of(run: Run, variant: str) -> str:
     """The suite and the variant in one."""
-    return " ".join(filter(None, (run.suite.name, variant)))
+    return row_name(run.suite.name, variant)
 
 
 def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
@@ -114,7 +116,7 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
 
 def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
     cells = [cell for row in rows for cell in row.cells]
-    notes = dict.fromkeys(note for cell in cells for note in cell.provenance.get("data_notes") or ())
+    notes = dict.fromkeys(note for cell in cells for note in cell.provenance.data_notes)
     footnotes = [Footnote(f"Data: {note}.") for note in notes]
     failures: dict[str, list[CellRecord]] = {}
     for cell in cells:
@@ -140,7 +142,7 @@ def _not_finite(cell: CellRecord, domains: Sequence[str]) -> list[str]:
     if cell.result is None:
         return []
     lost = [domain for domain in domains if cell.accuracy(domain) is None]
-    if cell.result["final"].get("personal") is not None and cell.personal is None:
+    if cell.result.final.personal is not None and cell.personal is None:
         lost.append("own test")
     return lost
 
@@ -149,15 +151,11 @@ def _names(cells: Sequence[CellRecord]) -> str:
     """`FedAvg seeds 0, 1; FedProx β=0.1 seed 2`."""
     seeds: dict[str, list[int]] = {}
     for cell in cells:
-        seeds.setdefault(_name(cell), []).append(cell.seed)
+        seeds.setdefault(cell.row, []).append(cell.seed)
     return "; ".join(
         f"{name} seed{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
         for name, numbers in seeds.items()
     )
-
-
-def _name(cell: CellRecord) -> str:
-    return " ".join(filter(None, (cell.label, cell.variant)))
 
 
 def _hyperparameters(cell: CellRecord) -> str:
@@ -169,52 +167,24 @@ def _hyperparameters(cell: CellRecord) -> str:
 
 
 def _chosen_on_other_data(cell: CellRecord) -> bool:
-    tuned, tested = (found.get("data_checksum") for found in (cell.chosen, cell.provenance))
+    tuned, tested = cell.chosen.get("data_checksum"), cell.provenance.data_checksum
     return tuned is not None and tested is not None and tuned != tested
 
 
-def tuning_budget(tuning: Mapping[str, Any]) -> str:
-    """How much was spent on finding hyperparameters, and on what they were judged: one phrase."""
-    spent = dict(tuning)
-    methods = spent.pop("methods", None)
-    budgets = {str(trials) for trials in trials_of(tuning).values()}
-    trials = spent.pop("trials", None)
-    judged = spent.pop("selected_on", None)
-    if len(budgets) > 1 and isinstance(methods, Mapping):
-        each = ", ".join(f"{name} {count}" for name, count in trials_of(tuning).items())
-        parts = [f"unequal numbers of trials: {each}"]
-    else:
-        parts = [f"{trials} trials a method"] if trials is not None else []
-    parts += [f"{key} {value}" for key, value in spent.items() if value is not None]
-    found = f"tuned ({', '.join(parts)})" if parts else "tuned"
-    return f"{found}, selected on {judged}" if judged is not None else found
-
-
-def trials_of(tuning: Mapping[str, Any]) -> dict[str, Any]:
-    """The number of trials that each tuned method was given."""
-    methods = tuning.get("methods")
-    if not isinstance(methods, Mapping):
-        return {}
-    return {
-        str(name): entry.get("trials", tuning.get("trials")) if isinstance(entry, Mapping) else entry
-        for name, entry in methods.items()
-    }
-
-
-def _validation(config: Any) -> str:
-    share = config["training"].get("validation", 0.0)
+def _validation(config: CellConfig) -> str:
+    share = config.training.validation
     return f"{100 * share:g} % of train" if share else "none held out"
 
 
 def _rounds(cell: CellRecord) -> str:
-    return str((cell.result or {}).get("rounds", "unknown"))
+    return str(cell.result.rounds) if cell.result else "unknown"
 
 
 def _checksum(cell: CellRecord) -> str:
-    return str(cell.provenance.get("data_checksum") or "unknown")[:12]
+    return (cell.provenance.data_checksum or "unknown")[:12]
 
 
 def _commit(cell: CellRecord) -> str:
     """Twelve digits of the hash; whatever follows it, such as `-dirty`, stays."""
-    commit = str(cell.provenance.get("commit") or "unknown")
+    commit = cell.provenance.commit or "unknown"
     return re.sub(r"^([0-9a-f]{12})[0-9a-f]+", r"\1", commit)

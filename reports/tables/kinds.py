@@ -29,7 +29,7 @@ def tables_of(run: Run) -> list[Table]:
     """The tables that the plan asks for, then the statistics of each variant."""
     if run.kind not in _KINDS:
         raise UserError(f"plan.json asks for the table kind '{run.kind}': {nearest(run.kind, _KINDS)}")
-    if (setting := _SETTINGS.get(run.kind)) and not run.layout.get(setting):
+    if (setting := _SETTINGS.get(run.kind)) and not getattr(run.layout, setting):
         raise UserError(f"plan.json has no table.{setting}: run the suite again to write it anew.")
     return _KINDS[run.kind](run) + [summary_table(run, variant) for variant in run.variants]
 

@@ -29,7 +29,7 @@ class Family:
 
 def wrapped_tables(run: Run) -> list[Table]:
     """Base methods × domains with AVG, or × variants where there are several: plain, wrapped, gain."""
-    wrapper: str = run.layout["wrapper"]
+    wrapper = run.layout.wrapper or ""
     described: list[Entry] = []
     rows: dict[RowKey, Entry] = {}
     columns: list[Column] = []

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from bench.records.beside import find_beside
 from bench.records.reader import load_run
 from kit.rounds import rounds, write_partition, write_rounds
 from kit.run_folders import Planned, write_run
 from reports.page import write_page
+from reports.report import Report
 
 LEVELS = {"local": 0.3, "fedavg": 0.6, "fedprox": 0.5, "fedlsa": 0.8, "central": 0.9}
 DOMAINS = ("mnist", "fonts")
@@ -31,7 +31,8 @@ def write_five_methods(folder: Path) -> Path:
 
 
 def page_of(run: Path, folder: Path | None = None) -> Path:
-    return write_page(load_run(run), folder or run, find_beside(run))
+    report = Report(load_run(run))
+    return write_page(report.run, report.tables, folder or run)
 
 
 def labels(page: Any) -> list[str]:

@@ -16,6 +16,12 @@ LABELS = {
 }
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CHECKSUM = "fedcba9876543210" * 4
+TRAINING = {
+    "epochs": 1,
+    "batch_size": 16,
+    "participation": 1.0,
+    "optimiser": {"name": "sgd", "lr": 0.1, "momentum": 0.0, "weight_decay": 0.0},
+}
 
 
 @dataclass
@@ -43,6 +49,8 @@ class Planned:
     checksum: str = CHECKSUM
     validation: float = 0.0
     hyperparameters: dict[str, Any] = field(default_factory=dict)
+    encoder: dict[str, Any] | None = None
+    contract: str | None = None
 
     @property
     def cell(self) -> str:
@@ -142,8 +150,10 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
             "variant": cell.variant,
             "dataset": {"name": cell.dataset},
             "partition": {"name": "by_domain"},
+            **({"encoder": cell.encoder} if cell.encoder else {}),
             "model": {"name": "cnn"},
-            "training": {"rounds": cell.rounds, "validation": cell.validation, **cell.training},
+            "training": {**TRAINING, "rounds": cell.rounds, "validation": cell.validation, **cell.training},
+            "evaluation": {"every": 5, "personal": cell.personal is not None},
             "method": {"name": cell.method, "version": 1, "hyperparameters": cell.hyperparameters},
             "seed": cell.seed,
         },
@@ -176,6 +186,7 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
                     "commit": cell.commit,
                     "data_checksum": cell.checksum,
                     "partition_hash": cell.partition_hash,
+                    **({"contract": cell.contract} if cell.contract else {}),
                 },
                 "timing": {"wall_seconds": 1.0},
             },

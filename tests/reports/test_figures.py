@@ -13,13 +13,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from bench.errors import UserError
-from bench.records.beside import find_beside
 from bench.records.reader import load_run
 from kit.rounds import rounds, write_partition, write_rounds
 from kit.run_folders import Planned, write_run
 from reports.figures import write_figures, write_ranking
 from reports.figures.critical_difference import pictures as ranking_pictures
-from reports.figures.picture import Source
 from reports.figures.registry import supported
 from reports.figures.style import COLOURS, house_style, look
 from reports.figures.trials import SearchedKey, Trials, Tried
@@ -39,13 +37,13 @@ def convergence(run: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def drawn(run: Path, name: str) -> Figure:
-    pictures = {picture.name: picture for picture in supported(Source(load_run(run), find_beside(run)))}
+    pictures = {picture.name: picture for picture in supported(load_run(run))}
     with house_style():
         return pictures[name].draw()
 
 
 def names(run: Path) -> list[str]:
-    return [picture.name for picture in supported(Source(load_run(run), find_beside(run)))]
+    return [picture.name for picture in supported(load_run(run))]
 
 
 def rows_of(image: Path, colour: str) -> np.ndarray:
@@ -243,8 +241,8 @@ def test_a_partition_is_named_after_its_setting(tmp_path: Path) -> None:
 def test_a_damaged_partition_file_is_a_plain_error(tmp_path: Path, text: str) -> None:
     run = write_run(tmp_path, [flat("fedavg", 0, 0.5)])
     (run / "partition.json").write_text(text)
-    with pytest.raises(UserError, match="cannot be read"):
-        find_beside(run)
+    with pytest.raises(UserError, match=r"partition\.json (cannot be read|is not valid JSON)"):
+        load_run(run)
 
 
 def test_a_projection_shows_points_and_anchors(tmp_path: Path) -> None:
@@ -287,7 +285,7 @@ def test_a_damaged_projection_is_a_plain_error_before_any_figure(tmp_path: Path,
     file = run / cell.dir / "projection.npz"
     damaged(file, damage)
     with pytest.raises(UserError, match=r"projection\.npz cannot be read .*: delete it and make the report"):
-        write_figures(load_run(run), tmp_path / "figures", find_beside(run))
+        write_figures(load_run(run), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
 
 

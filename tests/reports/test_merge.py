@@ -131,9 +131,9 @@ def test_another_tuning_budget_or_version_is_refused(tmp_path: Path) -> None:
     more = {**tuned, "methods": {"fedprox": {"trials": 16}}}
     many = load_run(write_run(tmp_path / "many", cells_of("fedprox"), tuning=more))
     newer = load_run(write_run(tmp_path / "newer", cells_of("fedlsa"), version=2))
-    with pytest.raises(UserError, match=f"tuning budget is none in {plain.source} and some in {few.source}"):
+    with pytest.raises(UserError, match=f"tuning budget is none in {plain.name} and some in {few.name}"):
         merge_runs([plain, few])
-    with pytest.raises(UserError, match=f"tuning trials is 8 in {few.source} and 16 in {many.source}"):
+    with pytest.raises(UserError, match=f"tuning trials is 8 in {few.name} and 16 in {many.name}"):
         merge_runs([few, many])
     with pytest.raises(UserError, match=r"suite version is 1 in .* and 2 in "):
         merge_runs([plain, newer])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bench.records.beside import Beside
 from bench.records.reader import load_run
 from kit.browser import opened
 from kit.page import labels, lines_drawn, page_of
@@ -91,7 +90,7 @@ def test_intervals_and_p_values_reach_the_page(page_run: Path) -> None:
     cell = Cell("80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0)
     row = Row("fedlsa", "FedLSA", (cell,))
     table = Table("quickstart", "", "A caption.", ("AVG",), ((row,),), ())
-    content = page_content(load_run(page_run), [table], Beside())["tables"][0]["sections"][0][0]["cells"][0]
+    content = page_content(load_run(page_run), [table])["tables"][0]["sections"][0][0]["cells"][0]
     assert (content["n"], content["interval"]) == (3, [79.1235, 81])
     assert (content["p"], content["p_best"]) == (0.0123, 1)
 

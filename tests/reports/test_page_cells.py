@@ -37,9 +37,9 @@ def test_a_cell_opens_with_everything_about_it(browser: Any, page_run: Path, pag
         assert last == ["10", "72.00", "82.00", "62.00", "500 kB", "500 kB", "0.50", "1.5"]
         text = dialog.inner_text()
         assert record.config is not None and record.result is not None
-        for known in ("digits_mini", "by_domain", record.result["provenance"]["commit"]):
+        for known in ("digits_mini", "by_domain", record.provenance.commit):
             assert known in text
-        assert page.url.endswith(f"#cell={record.cell}")
+        assert page.url.endswith(f"#cell={record.cell_id}")
         page.keyboard.press("Escape")
         page.wait_for_url(page_file.as_uri())
         assert page.locator("dialog[open]").count() == 0
@@ -88,7 +88,7 @@ def planned_by(command: str) -> set[str]:
     suite = load_suite(given["--suite"]).with_methods([given["--methods"]])
     suite = suite.model_copy(update={"seeds": int(given["--seeds"])})
     changes = dict(parse_assignment(value) for option, value in options if option == "--set")
-    return {cell.cell for cell in plan_cells(suite.changed(changes) if changes else suite)}
+    return {cell.cell_id for cell in plan_cells(suite.changed(changes) if changes else suite)}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_command_runs_the_cell_again(tmp_path: Path, settings: dict[str, Any
     run = load_run(plan.directory)
     assert len(run.cells) == 6
     for record, command in zip(run.cells, rerun_commands(run), strict=True):
-        assert record.cell in planned_by(command)
+        assert record.cell_id in planned_by(command)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, setting
     run = load_run(plan.directory)
     commands = rerun_commands(run)
     for record, command in zip(run.cells, commands, strict=True):
-        assert record.cell in planned_by(command)
+        assert record.cell_id in planned_by(command)
     assert "fedlsa.lam=1.0e-05" in commands[3] and "fedavg" not in commands[3]
 
 

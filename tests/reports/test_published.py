@@ -107,7 +107,7 @@ def test_the_suite_of_ggeurs_printed_averages_runs_each_of_their_methods_once_as
     found = [
         (method, label)
         for (method, label), config in rows.items()
-        if printed_numbers("office_home_lds", method, config["method"]["hyperparameters"])
+        if printed_numbers("office_home_lds", method, config.method.hyperparameters)
     ]
     assert sorted(method for method, _ in found) == sorted(
         row[2] for row in ROWS if row[1] == "office_home_lds"

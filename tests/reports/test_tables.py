@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from bench.records.reader import load_run
+from bench.records.schema import Oracle, RoundRecord
 from kit.run_folders import CHECKSUM, Planned, write_run
 from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
 from reports.tables.kinds import domain_table, variant_table
@@ -305,10 +306,12 @@ def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: 
     run = load_run(write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]))
     for record in run.cells:
         best = dict.fromkeys(run.domains, 0.99)
-        rounds = [{"round": 1, "test": best}, {"round": 2, "test": dict(record.result["final"]["test"])}]
-        told = {**record.result, "oracle": {"round": 1, "avg": 0.99}}
+        assert record.result is not None and record.result.final.test is not None
+        last = record.result.final.test
+        rounds = [RoundRecord(round=1, test=best), RoundRecord(round=2, test=last)]
+        told = record.result.model_copy(update={"oracle": Oracle(round=1, avg=0.99)})
         shown = [replace(record, rounds=rounds, result=told).accuracy(domain) for domain in run.domains]
-        expected = best if record.as_published else record.result["final"]["test"]
+        expected = best if record.as_published else last
         assert shown == [expected[domain] for domain in run.domains]
 
 

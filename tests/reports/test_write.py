@@ -76,7 +76,7 @@ def test_an_unknown_format_gets_the_nearest_name_and_writes_nothing(run_dir: Pat
 
 def test_a_place_that_cannot_be_written_to_is_a_plain_error(run_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(UserError, match="Cannot write"):
+    with pytest.raises(UserError, match="cannot write"):
         write(run_dir, ["md"], tmp_path / "file")
 
 

@@ -24,11 +24,11 @@ def test_everything_written_is_read_back_in_the_order_of_the_plan(tmp_path: Path
     assert (run.suite.name, run.suite.version, run.kind) == ("quickstart", 1, "domains")
     assert run.domains == ("mnist", "fonts")
     assert [cell.tuning for cell in run.cells] == [{"trials": 40}] * 2
-    assert run.source == str(tmp_path)
+    assert (run.sources, run.name) == ((tmp_path,), str(tmp_path))
     assert run.variants == ("", "β=0.1")
     first, second = run.cells
     assert (first.method, first.label, first.seed, first.personal) == ("fedlsa", "FedLSA", 1, 0.7)
-    assert [line["round"] for line in first.rounds] == [0, 5]
+    assert [line.round for line in first.rounds] == [0, 5]
     assert first.config is not None and first.config.method.name == "fedlsa"
     assert (second.accuracy("mnist"), second.accuracy("fonts")) == (0.8, 0.4)
     assert second.error is None and second.personal is None
@@ -49,7 +49,7 @@ def test_a_truncated_last_line_is_left_out(tmp_path: Path, rest: bytes) -> None:
     with (tmp_path / planned.dir / "rounds.jsonl").open("ab") as file:
         file.write(rest)
     (cell,) = load_run(tmp_path).cells
-    assert [line["round"] for line in cell.rounds] == [0, 1]
+    assert [line.round for line in cell.rounds] == [0, 1]
 
 
 def test_damage_before_the_last_line_is_reported_with_its_place(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_round_done_again_after_a_restart_counts_once(tmp_path: Path) -> None:
     with (tmp_path / planned.dir / "rounds.jsonl").open("a") as file:
         file.write('{"round": 1, "test": {"mnist": 0.3, "fonts": 0.3}}\n{"round": 2}\n')
     (cell,) = load_run(tmp_path).cells
-    assert [line["round"] for line in cell.rounds] == [0, 1, 2]
-    assert cell.rounds[1]["test"]["mnist"] == 0.3
+    assert [line.round for line in cell.rounds] == [0, 1, 2]
+    assert cell.rounds[1].test == {"mnist": 0.3, "fonts": 0.3}
 
 
 def test_values_that_are_not_finite_are_missing(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_an_error_is_one_printable_line_and_gone_once_the_cell_is_done(tmp_path:
 
 
 def test_no_plan_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"No plan\.json in .*bench run --suite"):
+    with pytest.raises(UserError, match=r"no plan\.json in .*bench run --suite"):
         load_run(tmp_path / "nowhere")
 
 
@@ -111,12 +111,19 @@ def test_a_result_of_another_cell_is_refused(tmp_path: Path) -> None:
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("final", [None, {}, {"test": 0.5}])
-def test_a_result_without_test_accuracies_is_refused(tmp_path: Path, final: object) -> None:
+@pytest.mark.parametrize(
+    ("final", "said"),
+    [
+        (None, r"is damaged \(final: "),
+        ({}, r"has no final\.test"),
+        ({"test": 0.5}, r"is damaged \(final\.test: "),
+    ],
+)
+def test_a_result_without_test_accuracies_is_refused(tmp_path: Path, final: object, said: str) -> None:
     planned = Planned("fedavg", 0, [0.8, 0.4])
     write_run(tmp_path, [planned])
     edit_json(tmp_path / planned.dir / "result.json", final=final)
-    with pytest.raises(UserError, match=r"result\.json has no final\.test"):
+    with pytest.raises(UserError, match=rf"result\.json {said}"):
         load_run(tmp_path)
 
 
@@ -124,17 +131,20 @@ def test_a_result_without_test_accuracies_is_refused(tmp_path: Path, final: obje
     ("changes", "lost"),
     [
         ({"method": None}, "method"),
-        ({"method": {"name": "fedavg"}}, r"method\.hyperparameters"),
-        ({"suite": 1, "training": None}, "suite, training"),
+        ({"method": {"name": "fedavg", "version": 1}}, r"method\.hyperparameters"),
+        ({"training": {"rounds": 5}}, r"training\.batch_size"),
+        ({"seeds": 3}, "seeds"),
     ],
 )
-def test_a_configuration_without_what_reports_read_is_refused(
+def test_a_configuration_that_is_not_whole_is_refused_with_the_key(
     tmp_path: Path, changes: dict[str, object], lost: str
 ) -> None:
     planned = Planned("fedavg", 0, [0.8, 0.4])
     write_run(tmp_path, [planned])
     edit_json(tmp_path / planned.dir / "config.json", **changes)
-    with pytest.raises(UserError, match=rf"config\.json has no {lost}: delete its directory and run"):
+    with pytest.raises(
+        UserError, match=rf"config\.json is damaged \({lost}: .*; delete the folder .* and run"
+    ):
         load_run(tmp_path)
 
 
@@ -142,8 +152,8 @@ def test_a_configuration_without_what_reports_read_is_refused(
     ("changes", "message"),
     [
         ({"cells": []}, "plans no cells"),
-        ({"cells": [{"method": "fedavg"}]}, "incomplete"),
-        ({"table": None}, "incomplete"),
+        ({"cells": [{"method": "fedavg"}]}, r"is damaged \(cells\.0\.cell: Field required\)"),
+        ({"table": None}, r"is damaged \(table: .*; run the suite again"),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_refused(

@@ -49,7 +49,7 @@ def test_cells_come_method_by_method_and_seed_by_seed() -> None:
 
 def test_a_configuration_says_everything_with_the_defaults_filled_in() -> None:
     cell = only(plan(), seed=1)
-    assert cell.config == {
+    assert cell.config.as_record() == {
         "schema": 1,
         "cell": cell.cell_id,
         "suite": {"name": "tiny", "version": 1},
@@ -122,7 +122,7 @@ def test_the_hash_can_be_worked_out_from_the_configuration_on_disk() -> None:
 )
 def test_a_cell_stays_the_same(changes: dict[str, Any]) -> None:
     """Whatever does not change what is computed, and defaults that are written out."""
-    assert only(plan(**changes)).cell == only(plan()).cell
+    assert only(plan(**changes)).cell_id == only(plan()).cell_id
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_a_cell_stays_the_same(changes: dict[str, Any]) -> None:
 )
 def test_every_ingredient_makes_another_cell(assignment: dict[str, Any]) -> None:
     suite = Suite.model_validate(TINY)
-    assert only(plan_cells(suite.changed(assignment))).cell != only(plan_cells(suite)).cell
+    assert only(plan_cells(suite.changed(assignment))).cell_id != only(plan_cells(suite)).cell_id
 
 
 @pytest.mark.parametrize("changes", [{"suite": "other"}, {"version": 2}], ids=str)
 def test_the_name_and_the_version_of_the_suite_make_another_cell(changes: dict[str, Any]) -> None:
-    assert only(plan(**changes)).cell != only(plan()).cell
+    assert only(plan(**changes)).cell_id != only(plan()).cell_id
 
 
 def test_seed_method_and_version_of_the_method_make_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +165,8 @@ def test_seed_method_and_version_of_the_method_make_another_cell(monkeypatch: py
     assert len({cell.cell_id for cell in before}) == 4
     monkeypatch.setattr(FedProx, "version", FedProx.version + 1)
     after = plan()
-    assert only(after, "fedprox").cell != only(before, "fedprox").cell
-    assert only(after, "fedavg").cell == only(before, "fedavg").cell
+    assert only(after, "fedprox").cell_id != only(before, "fedprox").cell_id
+    assert only(after, "fedavg").cell_id == only(before, "fedavg").cell_id
 
 
 def test_variants_change_their_keys_and_carry_their_name() -> None:
@@ -204,9 +204,9 @@ def test_a_plan_knows_the_domains_of_all_its_variants(tmp_path: Path) -> None:
         }
     )
     plan = make_plan(suite, tmp_path, {})
-    plan.directory.mkdir(parents=True)
+    plan.folder.path.mkdir(parents=True)
     plan.write()
-    domains = json.loads((plan.directory / "plan.json").read_text())["domains"]
+    domains = json.loads(plan.folder.plan.read_text())["domains"]
     assert {"mnist", "optdigits", "blended", "fonts", "amazon", "caltech", "dslr", "webcam"} == set(domains)
 
 

@@ -1,0 +1,86 @@
+"""The report of a run: its tables, figures and page, made from its records alone.
+
+    report = Report(load_run(Path("runs/quickstart")))
+    report.check()                              # refuse damaged files before anything is written
+    report.write(FORMATS, Path("runs/quickstart"))
+    for table in report.tables: ...             # computed once, whoever asks for them
+
+Several runs are merged into one before (`reports.combine.merge`); what ranks methods over several suites is
+a `RankingReport`. Nothing here imports torch, and SciPy, Matplotlib and pandas only when they are needed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bench.errors import UserError
+from bench.records.reader import Run
+from reports.figures import check_figures, write_figures, write_ranking
+from reports.numbers.ranking import rank_runs
+from reports.page import write_page, write_ranking_page
+from reports.render.files import PAGE, check_formats, write_tables
+from reports.tables.kinds import tables_of
+from reports.tables.rank_table import NAME as RANKING
+from reports.tables.rank_table import ranking_table
+from reports.tables.table import Table
+
+FORMATS = ("md", "latex", "csv", PAGE)
+"""What a report is written as unless something else is asked for."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tables, figures and the page of one run, or of several that were merged into one."""
+
+    run: Run
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """The tables that the plan asks for, then the statistics of each variant."""
+        return tables_of(self.run)
+
+    def check(self) -> None:
+        """Raise a UserError for records that no figure can be made from, before anything is written."""
+        check_figures(self.run)
+
+    def write(self, formats: Sequence[str], target: Path) -> list[Path]:
+        """Write tables/ and figures/ into the target folder, and report.html if `html` is a format.
+
+        Everything that can fail because of the records fails before the first file is written.
+        """
+        check_requested(formats)
+        self.check()
+        files = write_tables(self.tables, self.run.suite.name, formats, target / "tables")
+        files += write_figures(self.run, target / "figures")
+        files += write_ranking(rank_runs([self.run]), target / "figures")
+        return [*files, write_page(self.run, self.tables, target)] if PAGE in formats else files
+
+
+@dataclass(frozen=True)
+class RankingReport:
+    """The ranking of methods over the datasets of several runs, which belongs to none of them."""
+
+    runs: Sequence[Run]
+
+    @cached_property
+    def table(self) -> Table | None:
+        """None where there is too little to rank."""
+        return ranking_table(self.runs)
+
+    def write(self, formats: Sequence[str], target: Path) -> list[Path]:
+        """Write the table and the critical-difference diagram; nothing where there is too little to rank."""
+        check_requested(formats)
+        if self.table is None:
+            return []
+        files = write_tables([self.table], RANKING, formats, target / "tables")
+        if PAGE in formats:
+            files.append(write_ranking_page(self.table, target / "tables"))
+        return files + write_ranking(rank_runs(self.runs), target / "figures")
+
+
+def check_requested(formats: Sequence[str]) -> None:
+    """Refuse an empty list of formats, and a name that is none of them."""
+    if not formats:
+        raise UserError(f"no format is given; choose one or more of {', '.join(FORMATS)}")
+    check_formats(formats)
