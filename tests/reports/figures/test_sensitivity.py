@@ -54,3 +54,26 @@ def test_two_settings_that_vary_together_become_a_heat_map(tmp_path: Path) -> No
 
 def test_methods_that_differ_in_nothing_have_no_sensitivity(tmp_path: Path) -> None:
     assert names(write_run(tmp_path, [flat("fedavg", 0, 0.5), flat("fedlsa", 0, 0.6)])) == ["convergence"]
+
+
+def test_cells_on_other_features_are_not_taken_for_the_same(tmp_path: Path) -> None:
+    levels = {"vit": 0.1, "resnet": 0.3}
+    cells = [
+        Planned(
+            "fedlsa",
+            0,
+            (lam + more, lam + more),
+            variant=f"{encoder} λ={lam}",
+            hyperparameters={"lam": lam},
+            encoder={"name": encoder},
+        )
+        for encoder, more in levels.items()
+        for lam in (0.1, 0.3, 0.5)
+    ]
+    found = {
+        sweep.line: sweep.values for sweep in sweeps(load_run(write_run(tmp_path, cells, kind="variants")))
+    }
+    assert set(found) == {"FedLSA, encoder=vit", "FedLSA, encoder=resnet"}
+    for encoder, more in levels.items():
+        own = {lam: by_seed[0] for lam, by_seed in found[f"FedLSA, encoder={encoder}"].items()}
+        assert own == pytest.approx({lam: 100 * (lam + more) for lam in (0.1, 0.3, 0.5)})

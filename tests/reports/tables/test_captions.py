@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from kit.run_folders import CHECKSUM, Planned
+from bench.records.reader import load_run
+from kit.run_folders import CHECKSUM, Planned, write_run
 from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
+from reports.tables.kinds import domain_table, variant_table
+from reports.tables.summary import summary_table
 
 
 def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path) -> None:
@@ -107,3 +110,31 @@ def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_pa
     assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
     assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
     assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
+
+
+def test_the_caption_names_the_encoder_that_was_used(tmp_path: Path) -> None:
+    without = make(tmp_path / "without", seeds("fedavg", FEDAVG))
+    assert "encoder" not in without.caption
+    encoder = {"name": "timm:resnet18", "normalised": True}
+    scaled = make(tmp_path / "scaled", seeds("fedavg", FEDAVG, encoder=encoder))
+    assert "encoder: timm:resnet18, features scaled to length 1; hyperparameters:" in scaled.caption
+    other = seeds("fedlsa", FEDLSA, encoder={"name": "vit"})
+    mixed = make(tmp_path / "mixed", seeds("fedavg", FEDAVG, encoder=encoder) + other)
+    assert "encoder: mixed;" in mixed.caption
+    assert "Mixed encoder: timm:resnet18, features scaled to length 1 (FedAvg); vit (FedLSA)." in notes(mixed)
+
+
+def test_of_two_references_the_first_counts_and_a_note_says_so(tmp_path: Path) -> None:
+    cells = [*seeds("fedavg", FEDAVG, label="FedAvg (a)"), *seeds("fedavg", FEDPROX, label="FedAvg (b)")]
+    run = load_run(write_run(tmp_path, [*cells, *seeds("fedlsa", FEDLSA)]))
+    said = "Methods are compared with FedAvg (a), the first of FedAvg (a), FedAvg (b)."
+    assert said in notes(domain_table(run)) and said in notes(summary_table(run, ""))
+    assert cell(domain_table(run), "FedAvg (a)", "Δ").text == "0.00"
+    alone = make(tmp_path / "alone", seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA))
+    assert not [note for note in notes(alone) if "compared with" in note]
+
+
+def test_several_variants_of_one_reference_are_one_reference(tmp_path: Path) -> None:
+    cells = [*seeds("fedavg", FEDAVG, variant="β=0.1"), *seeds("fedavg", FEDAVG, variant="β=0.5")]
+    table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
+    assert not [note for note in notes(table) if "compared with" in note]
