@@ -55,7 +55,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         install(folder)
-        from bench.scheduling.trials import start_ray
+        from bench.scheduling.cluster import start_ray
 
         start_ray(cpus=AT_ONCE)
         ours, plain = search_seconds(folder), plain_seconds(folder)
@@ -77,8 +77,8 @@ def install(folder: Path) -> None:
 
 
 def search_seconds(folder: Path) -> float:
-    from bench.engine.cell_run import Conditions
-    from bench.scheduling.trials import Resources
+    from bench.engine.conditions import Conditions
+    from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
     from bench.search.driver import run_search
     from bench.search.plan import make_search

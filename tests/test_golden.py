@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.records.reader import load_run
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.planning import plan_cells
@@ -102,7 +104,7 @@ def cell_records(scratch: Path) -> dict[str, str]:
     }
     suite = load_suite("quickstart").with_methods(["fedprox"]).changed(changes)
     cell = plan_cells(suite)[0]
-    run = CellRun(scratch / "cell", cell.config, Conditions(executor="loop"))
+    run = CellRun(CellFolder(scratch / "cell"), cell.config, Conditions(executor="loop"))
     while not run.done:
         run.advance()
     lines = (scratch / "cell" / "rounds.jsonl").read_text(encoding="utf-8").splitlines()

@@ -40,11 +40,9 @@ def report_runs(
     from bench.cli.console import make_console
     from bench.records.reader import load_run
     from reports.combine.merge import merge_runs
-    from reports.report import RankingReport, Report, check_formats
+    from reports.report import RankingReport, Report, check_requested
 
-    if not formats:
-        raise UserError("--format is empty; give one or more of md, latex, csv and html, separated by commas")
-    check_formats(formats)
+    check_requested(formats)
     console = make_console()
     directories = list(dict.fromkeys(run_directory(name, root) for name in names))
     made = [Report(run) for run in merge_runs([load_run(directory) for directory in directories], mix)]

@@ -120,10 +120,10 @@ def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: floa
     from bench.records.reader import load_run
     from bench.tracking.tracker import TrackingError
     from bench.words import counted
-    from reports.report import Report
+    from reports.report import FORMATS, Report
 
     report = Report(load_run(plan.folder.path))
-    files = report.write(target=plan.folder.path)
+    files = report.write(FORMATS, plan.folder.path)
     print_tables(report.tables, console)
     try:
         tracker.log_suite(plan.folder.path)

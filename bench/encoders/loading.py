@@ -21,7 +21,7 @@ from bench.encoders import EncoderSpec
 from bench.encoders.preprocessing import Preprocessing
 from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_weights
 from bench.errors import UserError, nearest
-from bench.models.base import MEAN, STD
+from methods.modules.pixels import MEAN, STD
 
 # Pixels are scaled as (pixel − 127) / 128, within half a level of timm's values for the same network. Its
 # published test cuts the margins off; here pictures stay whole, since those of small datasets are all object.

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import yaml
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.search.plan import Search, make_search
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
@@ -155,7 +157,7 @@ def assert_the_same_as_alone(search: Search, trial: dict[str, Any], folder: Path
     """The records of a trial's only cell are those of the cell run here without Ray or interruption."""
     (cell,) = search.cells(trial["values"])
     torch.set_num_threads(1)  # as a trial has it: the number of threads may change the last bit
-    run = CellRun(folder / cell.cell, cell.config, Conditions())
+    run = CellRun(CellFolder(folder / cell.cell_id), cell.config, Conditions())
     while not run.done:
         run.advance()
     assert rounds_of(search.directory / cell.directory) == rounds_of(run.directory)

@@ -382,7 +382,7 @@ def test_suites_measure_both_accuracies(name: str) -> None:
     methods = {cell.method for cell in cells}
     assert {"local", "fedlora", "fedsdg"} <= methods
     for cell in cells:
-        optimiser = cell.config["training"]["optimiser"]
+        optimiser = cell.config.training.optimiser
         assert (optimiser["name"], optimiser["lr"], optimiser["clip_norm"]) == ("adam", 1e-3, 1.0)
-        assert cell.config["partition"]["name"] == "dirichlet"
-        assert "fonts" not in cell.config["dataset"].get("domains", [])
+        assert cell.config.partition.name == "dirichlet"
+        assert "fonts" not in cell.config.dataset.options.get("domains", [])

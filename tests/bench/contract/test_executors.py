@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from bench.engine.cell_run import Conditions
 from bench.engine.checkpoints import load_state
+from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
 from bench.engine.hosts.base import Host

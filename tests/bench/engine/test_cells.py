@@ -8,7 +8,9 @@ from statistics import fmean
 
 import pytest
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.search.plan import make_search
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
@@ -18,7 +20,7 @@ from kit.cli import TINY, write_suite
 def test_the_last_five_rounds_are_all_measured(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, training=TINY["training"] | {"rounds": 9}, evaluation={"every": 3}, seeds=1)
     cell = plan_cells(load_suite(str(suite)))[0]
-    run = CellRun(tmp_path / "cell", cell.config, Conditions())
+    run = CellRun(CellFolder(tmp_path / "cell"), cell.config, Conditions())
     while not run.done:
         run.advance()
     averages = {
@@ -42,9 +44,9 @@ def test_clients_own_models_are_validated_where_a_search_asks_for_them(tmp_path:
     for number, rate in enumerate((0.001, 0.2)):
         values = {"lam": 10.0 if number else 0.01} if method == "ditto" else {"optimiser.lr": rate}
         (cell,) = search.cells(values)
-        run = CellRun(tmp_path / cell.cell, cell.config, Conditions())
+        run = CellRun(CellFolder(tmp_path / cell.cell_id), cell.config, Conditions())
         while not run.done:
             run.advance()
         scores.append(run.validations[3])
-        assert "test" not in (tmp_path / cell.cell / "rounds.jsonl").read_text()
+        assert "test" not in (tmp_path / cell.cell_id / "rounds.jsonl").read_text()
     assert scores[0] != scores[1]

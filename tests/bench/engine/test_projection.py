@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
 from bench.engine.projection import in_two_dimensions
+from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.cli import write_suite
@@ -18,11 +20,11 @@ def finished_cells(folder: Path, *methods: str) -> dict[tuple[str, int], Path]:
     suite = write_suite(folder, methods=list(methods), training=SHORT)
     folders = {}
     for cell in plan_cells(load_suite(str(suite))):
-        run = CellRun(folder / cell.directory, cell.config, Conditions())
+        run = CellRun(CellFolder(folder / cell.directory), cell.config, Conditions())
         while not run.done:
             run.advance()
         run.close()
-        folders[cell.config["method"]["name"], cell.seed] = folder / cell.directory
+        folders[cell.config.method.name, cell.seed] = folder / cell.directory
     return folders
 
 

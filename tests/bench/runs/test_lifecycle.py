@@ -33,7 +33,9 @@ from kit.cli import (
     write_suite,
 )
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -181,7 +183,7 @@ def undisturbed(bench: Bench, completed: Result, tmp_path_factory: pytest.TempPa
         for name, cell in completed.cells.items():
             made_by = read(cell / "result.json")["provenance"]["commit"]
             conditions = Conditions(executor="loop", commit=made_by)
-            run = CellRun(folders[name], read(cell / "config.json"), conditions)
+            run = CellRun(CellFolder(folders[name]), read(cell / "config.json"), conditions)
             while not run.done:
                 run.advance()
     return folders

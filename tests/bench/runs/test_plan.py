@@ -12,7 +12,9 @@ from kit.cli import call_bench, files_below, read, write_suite
 from filelock import FileLock
 from kit.cli import assert_one_sentence
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.records.files import write_json
 from bench.suite.methods import code_digest
@@ -56,8 +58,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     """The cells of all choices in one folder, computed without Ray."""
     folder = tmp_path_factory.mktemp("plan")
     records = Records(write_suite(folder), folder / "runs")
-    for cell in {cell.cell: cell for choice in CHOICES for cell in records.cells(choice)}.values():
-        run = CellRun(records.run / cell.directory, cell.config, Conditions())
+    for cell in {cell.cell_id: cell for choice in CHOICES for cell in records.cells(choice)}.values():
+        run = CellRun(CellFolder(records.run / cell.directory), cell.config, Conditions())
         while not run.done:
             run.advance()
     return records
@@ -106,7 +108,7 @@ def test_what_an_earlier_run_had_no_time_to_log_is_logged(records: Records) -> N
     runs = client.search_runs([experiment.experiment_id])
     logged = [run.data.tags["cell"] for run in runs if "cell" in run.data.tags]
     assert len(logged) == len(set(logged))
-    assert set(logged) >= {cell.cell for cell in records.cells(CHOICES[0])}
+    assert set(logged) >= {cell.cell_id for cell in records.cells(CHOICES[0])}
 
 
 def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
@@ -114,9 +116,9 @@ def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
     listed = call_bench("list", "runs", "--runs", records.out)
     assert "Built-in digits, four clients: 4 of 4 cells done" in listed.out
     cell = records.cells(CHOICES[0])[0]
-    shown = call_bench("show", "cell", cell.cell, "--runs", records.out)
+    shown = call_bench("show", "cell", cell.cell_id, "--runs", records.out)
     assert shown.code == 0
-    assert f'"cell": "{cell.cell}"' in shown.out
+    assert f'"cell": "{cell.cell_id}"' in shown.out
 
 
 def test_cells_of_a_method_that_was_edited_since_are_told(records: Records, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.xdist_group("ray")
 SESSION = """
 import json, sys
 import ray
-from bench.scheduling.trials import Resources, start_ray
+from bench.scheduling.cluster import start_ray
+from bench.scheduling.resources import Resources
 from kit.cli import call_bench
 
 folder, suite = sys.argv[1:]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.xdist_group("ray")
 SESSION = """
 import json, sys
 from pathlib import Path
-from bench.scheduling.trials import start_ray
+from bench.scheduling.cluster import start_ray
 from kit.cli import call_bench
 from kit.tune import Package
 

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from bench.engine.cell_run import CellRun, Conditions
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.search.journal import Trial
 from bench.search.plan import Search, make_search
 from bench.search.report import shown_trials, write_report
@@ -55,7 +57,7 @@ def how(folder: Path) -> list[object]:
 
 def compute(cells: Any, folder: Path) -> None:
     for cell in cells:
-        run = CellRun(folder / cell.directory, cell.config, Conditions())
+        run = CellRun(CellFolder(folder / cell.directory), cell.config, Conditions())
         while not run.done:
             run.advance()
 

@@ -65,21 +65,21 @@ def test_the_rate_is_that_of_the_methods_own_optimiser_where_it_has_one() -> Non
     found = search("scaffold", setting=suite(entry))
     assert found.space.default["optimiser.lr"] == 0.02
     (cell,) = found.cells({"optimiser.lr": 0.3})
-    assert cell.config["method"]["hyperparameters"]["optimiser"]["lr"] == 0.3
+    assert cell.config.method.hyperparameters["optimiser"]["lr"] == 0.3
 
 
 def test_the_rate_reaches_a_method_without_an_optimiser_and_nothing_else_changes() -> None:
     (cell,) = search("fedavg").cells({"optimiser.lr": 0.3})
-    own = cell.config["method"]["hyperparameters"]["optimiser"]
-    assert own == cell.config["training"]["optimiser"] | {"lr": 0.3}
-    assert cell.config["training"]["optimiser"]["lr"] == TINY["training"]["optimiser"]["lr"]
+    own = cell.config.method.hyperparameters["optimiser"]
+    assert own == cell.config.training.optimiser | {"lr": 0.3}
+    assert cell.config.training.optimiser["lr"] == TINY["training"]["optimiser"]["lr"]
 
 
 def test_the_cells_of_a_search_hold_samples_out_and_have_no_test() -> None:
     (cell,) = search().cells({"mu": 0.5})
-    assert cell.config["training"]["validation"] == 0.2
-    assert cell.config["evaluation"]["test"] is False
-    assert cell.config["method"]["hyperparameters"]["mu"] == 0.5
+    assert cell.config.training.validation == 0.2
+    assert cell.config.evaluation.test is False
+    assert cell.config.method.hyperparameters["mu"] == 0.5
 
 
 def test_grid_points_are_the_cartesian_product() -> None:
@@ -182,7 +182,7 @@ def test_every_configuration_is_run_under_each_swept_value_of_the_data() -> None
     setting = with_settings(suite(seeds=2), {"partition.samples": [15, 20]})
     found = make_search(setting, "fedprox", "wide", "random", "none", 0, {}, Path("runs"))
     cells = found.cells({"mu": 0.5})
-    assert [(cell.config["partition"]["samples"], cell.seed) for cell in cells] == [
+    assert [(cell.config.partition.options["samples"], cell.seed) for cell in cells] == [
         (15, 0),
         (15, 1),
         (20, 0),
@@ -231,7 +231,7 @@ def test_a_method_around_another_has_the_keys_of_both() -> None:
     assert domains[-2:] == ["inner.mu", "optimiser.lr"]
     assert found.space.default["inner.mu"] == 0.01
     (cell,) = found.cells({"samples_per_class": 100, "inner.mu": 0.9})
-    hyperparameters = cell.config["method"]["hyperparameters"]
+    hyperparameters = cell.config.method.hyperparameters
     assert (hyperparameters["samples_per_class"], hyperparameters["inner"]["mu"]) == (100, 0.9)
 
 
@@ -241,8 +241,8 @@ def test_the_rate_is_that_of_the_optimiser_inside_a_wrapper() -> None:
     found = search("ggeur+scaffold", setting=suite(entry))
     assert found.space.default["optimiser.lr"] == 0.02
     (cell,) = found.cells({"optimiser.lr": 0.3})
-    assert cell.config["method"]["hyperparameters"]["optimiser"]["lr"] == 0.3
-    assert cell.config["method"]["hyperparameters"]["optimiser"]["momentum"] == 0
+    assert cell.config.method.hyperparameters["optimiser"]["lr"] == 0.3
+    assert cell.config.method.hyperparameters["optimiser"]["momentum"] == 0
 
 
 @pytest.mark.parametrize(

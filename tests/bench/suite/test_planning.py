@@ -9,7 +9,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.records.config import identity
-from bench.runs.drive import make_plan
+from bench.runs.plan import make_plan
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
@@ -33,7 +33,7 @@ def test_every_shipped_suite_plans_all_its_cells(name: str) -> None:
     cells = plan_cells(suite)
     settings = [variant.name for variant in suite.variants] or [""]
     assert len(cells) == len(settings) * len(suite.methods) * suite.seeds
-    assert len({cell.cell for cell in cells}) == len(cells)
+    assert len({cell.cell_id for cell in cells}) == len(cells)
     assert len({cell.directory for cell in cells}) == len(cells)
     assert list(dict.fromkeys(cell.variant for cell in cells)) == settings
 
@@ -49,9 +49,9 @@ def test_cells_come_method_by_method_and_seed_by_seed() -> None:
 
 def test_a_configuration_says_everything_with_the_defaults_filled_in() -> None:
     cell = only(plan(), seed=1)
-    assert cell.config == {
+    assert cell.config.as_record() == {
         "schema": 1,
-        "cell": cell.cell,
+        "cell": cell.cell_id,
         "suite": {"name": "tiny", "version": 1},
         "variant": "",
         "dataset": {"name": "digits_mini", "seed": 0},
@@ -63,7 +63,7 @@ def test_a_configuration_says_everything_with_the_defaults_filled_in() -> None:
             "batch_size": 10,
             "participation": 1.0,
             "validation": 0.0,
-            "optimiser": cell.config["training"]["optimiser"],
+            "optimiser": cell.config.training.optimiser,
         },
         "evaluation": {"every": 2, "personal": False},
         "method": {
@@ -73,7 +73,7 @@ def test_a_configuration_says_everything_with_the_defaults_filled_in() -> None:
         },
         "seed": 1,
     }
-    assert cell.config["training"]["optimiser"].items() >= {"name": "sgd", "lr": 0.05, "momentum": 0}.items()
+    assert cell.config.training.optimiser.items() >= {"name": "sgd", "lr": 0.05, "momentum": 0}.items()
 
 
 def test_the_hash_is_a_known_one() -> None:
@@ -92,18 +92,19 @@ def test_the_hash_does_not_depend_on_the_order_of_keys() -> None:
             return dict(items)
         return value
 
-    config = only(plan()).config
+    config = only(plan()).config.identifying()
     other = shuffled(config)
     assert list(other) != list(config)
     assert identity(other) == identity(config)
     backwards = {key: TINY[key] for key in reversed(TINY)}
-    assert [cell.cell for cell in plan_cells(Suite.model_validate(backwards))] == [c.cell for c in plan()]
+    again = plan_cells(Suite.model_validate(backwards))
+    assert [cell.cell_id for cell in again] == [cell.cell_id for cell in plan()]
 
 
 def test_the_hash_can_be_worked_out_from_the_configuration_on_disk() -> None:
     cell = only(plan())
-    on_disk = json.loads(json.dumps(cell.config, ensure_ascii=False))
-    assert identity({key: value for key, value in on_disk.items() if key != "cell"}) == cell.cell
+    on_disk = json.loads(json.dumps(cell.config.as_record(), ensure_ascii=False))
+    assert identity({key: value for key, value in on_disk.items() if key != "cell"}) == cell.cell_id
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_the_hash_can_be_worked_out_from_the_configuration_on_disk() -> None:
 )
 def test_a_cell_stays_the_same(changes: dict[str, Any]) -> None:
     """Whatever does not change what is computed, and defaults that are written out."""
-    assert only(plan(**changes)).cell == only(plan()).cell
+    assert only(plan(**changes)).cell_id == only(plan()).cell_id
 
 
 @pytest.mark.parametrize(
@@ -151,21 +152,21 @@ def test_a_cell_stays_the_same(changes: dict[str, Any]) -> None:
 )
 def test_every_ingredient_makes_another_cell(assignment: dict[str, Any]) -> None:
     suite = Suite.model_validate(TINY)
-    assert only(plan_cells(suite.changed(assignment))).cell != only(plan_cells(suite)).cell
+    assert only(plan_cells(suite.changed(assignment))).cell_id != only(plan_cells(suite)).cell_id
 
 
 @pytest.mark.parametrize("changes", [{"suite": "other"}, {"version": 2}], ids=str)
 def test_the_name_and_the_version_of_the_suite_make_another_cell(changes: dict[str, Any]) -> None:
-    assert only(plan(**changes)).cell != only(plan()).cell
+    assert only(plan(**changes)).cell_id != only(plan()).cell_id
 
 
 def test_seed_method_and_version_of_the_method_make_another_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     before = plan()
-    assert len({cell.cell for cell in before}) == 4
+    assert len({cell.cell_id for cell in before}) == 4
     monkeypatch.setattr(FedProx, "version", FedProx.version + 1)
     after = plan()
-    assert only(after, "fedprox").cell != only(before, "fedprox").cell
-    assert only(after, "fedavg").cell == only(before, "fedavg").cell
+    assert only(after, "fedprox").cell_id != only(before, "fedprox").cell_id
+    assert only(after, "fedavg").cell_id == only(before, "fedavg").cell_id
 
 
 def test_variants_change_their_keys_and_carry_their_name() -> None:
@@ -185,10 +186,10 @@ def test_variants_change_their_keys_and_carry_their_name() -> None:
         ("as it is", "fedavg"),
         ("as it is", "fedprox"),
     ]
-    assert [cell.config["variant"] for cell in cells] == [cell.variant for cell in cells]
-    assert cells[0].config["partition"]["beta"] == 0.1
-    assert [cell.config["method"]["hyperparameters"].get("mu") for cell in cells[1::2]] == [0.01, 1.0, 0.01]
-    assert cells[4].config["partition"]["samples"] == 20
+    assert [cell.config.variant for cell in cells] == [cell.variant for cell in cells]
+    assert cells[0].config.partition.options["beta"] == 0.1
+    assert [cell.config.method.hyperparameters.get("mu") for cell in cells[1::2]] == [0.01, 1.0, 0.01]
+    assert cells[4].config.partition.options["samples"] == 20
 
 
 def test_a_plan_knows_the_domains_of_all_its_variants(tmp_path: Path) -> None:
@@ -203,9 +204,9 @@ def test_a_plan_knows_the_domains_of_all_its_variants(tmp_path: Path) -> None:
         }
     )
     plan = make_plan(suite, tmp_path, {})
-    plan.directory.mkdir(parents=True)
+    plan.folder.path.mkdir(parents=True)
     plan.write()
-    domains = json.loads((plan.directory / "plan.json").read_text())["domains"]
+    domains = json.loads(plan.folder.plan.read_text())["domains"]
     assert {"mnist", "optdigits", "blended", "fonts", "amazon", "caltech", "dslr", "webcam"} == set(domains)
 
 
@@ -268,4 +269,4 @@ def test_what_a_suite_asks_for_in_vain_is_named(changes: dict[str, Any], expecte
 
 def test_folders_are_named_after_method_seed_and_hash() -> None:
     cell = only(plan(), seed=1)
-    assert cell.directory == f"cells/fedprox-s1-{cell.cell}"
+    assert cell.directory == f"cells/fedprox-s1-{cell.cell_id}"

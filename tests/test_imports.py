@@ -1,0 +1,112 @@
+"""The rooms of the house: imports go in one direction, and what must stay light stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.places import REPOSITORY
+
+FOUNDATIONS = {"errors", "words", "registry", "validation"}
+ORDER = [
+    FOUNDATIONS,
+    {"records"},
+    {"data", "models", "encoders"},
+    {"suite"},
+    {"engine"},
+    {"contract", "speed", "tracking", "scheduling"},
+    {"runs", "search"},
+    {"api"},
+    {"cli", "__init__", "__main__"},
+]
+"""The rooms of `bench` from the ground up: a room imports from its own level and from those below it."""
+LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+
+METHODS = [{"core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
+"""Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
+
+FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((REPOSITORY / package).rglob("*.py"))
+
+
+def imports(file: Path, package: str) -> Iterator[str]:
+    """The modules of a package that a file imports, wherever in the file; not for type checking alone."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for_types = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.split(".")[0] == package)
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(REPOSITORY).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("file", modules("bench"), ids=module_name)
+def test_bench_imports_downwards(file: Path) -> None:
+    room = room_of(module_name(file))
+    assert room in LEVEL, f"say in ORDER where the room '{room}' stands"
+    upward = [name for name in imports(file, "bench") if LEVEL[room_of(name)] > LEVEL[room]]
+    assert upward == []
+
+
+def test_no_two_rooms_of_one_level_import_each_other() -> None:
+    edges = {
+        (room_of(module_name(file)), room_of(name))
+        for file in modules("bench")
+        for name in imports(file, "bench")
+    }
+    both = {frozenset(edge) for edge in edges if edge[0] != edge[1] and edge[::-1] in edges}
+    assert both == set()
+
+
+@pytest.mark.parametrize("package", ["bench", "reports", "search_spaces", "tests"])
+@pytest.mark.parametrize("file", modules("methods"), ids=module_name)
+def test_methods_import_nothing_else_of_the_project(file: Path, package: str) -> None:
+    assert list(imports(file, package)) == []
+
+
+@pytest.mark.parametrize("file", modules("methods"), ids=module_name)
+def test_packages_of_methods_import_downwards(file: Path) -> None:
+    level = {room: number for number, rooms in enumerate(METHODS) for room in rooms}
+    room = room_of(module_name(file))
+    own = level.get(room, level["shared"] + 1)
+    upward = [name for name in imports(file, "methods") if level.get(room_of(name), level["shared"] + 1) > own]
+    assert upward == []
+
+
+@pytest.mark.parametrize("file", modules("reports"), ids=module_name)
+def test_reports_need_only_the_records(file: Path) -> None:
+    assert [name for name in imports(file, "bench") if not name.startswith(FOR_REPORTS)] == []
+    assert [*imports(file, "methods"), *imports(file, "torch"), *imports(file, "ray")] == []
+
+
+def test_importing_bench_is_light() -> None:
+    code = (
+        "import sys, bench; heavy = {'torch', 'ray', 'mlflow', 'numpy', 'pandas', 'matplotlib', 'optuna'}; "
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
