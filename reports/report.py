@@ -25,7 +25,7 @@ from reports.tables.kinds import tables_of
 from reports.tables.rank_table import NAME as RANKING
 from reports.tables.rank_table import ranking_table
 
-__all__ = ["FORMATS", "RankingReport", "Report", "check_formats"]
+__all__ = ["FORMATS", "RankingReport", "Report", "check_requested"]
 
 FORMATS = ("md", "latex", "csv", PAGE)
 """What a report is written as unless something else is asked for."""
@@ -52,7 +52,7 @@ class Report:
         The target is the run's own folder unless another is given, which merged runs need. Whatever is wrong
         with the records is found before the first file is written.
         """
-        check_formats(formats)
+        check_requested(formats)
         self.check()
         if target is None:
             if len(self.run.sources) > 1:
@@ -78,10 +78,17 @@ class RankingReport:
 
     def write(self, formats: Sequence[str], target: Path) -> list[Path]:
         """Write the table and the critical-difference diagram; nothing where there is too little to rank."""
-        check_formats(formats)
+        check_requested(formats)
         if self.table is None:
             return []
         files = write_tables([self.table], RANKING, formats, target / "tables")
         if PAGE in formats:
             files.append(write_ranking_page(self.table, target / "tables"))
         return files + write_ranking(rank_runs(self.runs), target / "figures")
+
+
+def check_requested(formats: Sequence[str]) -> None:
+    """Refuse an empty list of formats, and a name that is none of them."""
+    if not formats:
+        raise UserError(f"no format is given; choose one or more of {', '.join(FORMATS)}")
+    check_formats(formats)

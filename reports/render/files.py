@@ -35,10 +35,8 @@ def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], fol
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Refuse an empty list, and a name that is not a format."""
+    """Refuse a name that is not a format."""
     known = (*_FORMATS, PAGE)
-    if not formats:
-        raise UserError(f"no format is given; choose one or more of {', '.join(known)}")
     for name in formats:
         if name not in known:
             raise UserError(f"Unknown table format '{name}': {nearest(name, known)}")

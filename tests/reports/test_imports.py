@@ -1,4 +1,4 @@
-"""The packages of reports build on each other in one direction, and on little of bench."""
+"""The packages of reports build on each other in one direction."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ import reports
 
 ROOT = Path(reports.__file__).parent
 LAYERS = ("published", "numbers", "combine", "tables", "figures", "render", "page", "frames", "report")
-ALLOWED = ("bench.errors", "bench.records", "bench.suite.loading")
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -40,11 +39,3 @@ def test_a_package_imports_only_itself_and_those_before_it(layer: str) -> None:
 
 def test_every_module_belongs_to_a_layer() -> None:
     assert {layer_of(file) for file in ROOT.rglob("*.py")} == {*LAYERS, "__init__"}
-
-
-def test_of_bench_only_errors_records_and_the_loading_of_suites_are_imported() -> None:
-    for file in ROOT.rglob("*.py"):
-        for module in imported(file):
-            name = module.split(".")[0]
-            assert name not in ("torch", "methods", "search_spaces", "ray", "mlflow"), f"{file}: {module}"
-            assert name != "bench" or module.startswith(ALLOWED), f"{file} imports {module}"
