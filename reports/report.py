@@ -2,7 +2,7 @@
 
     report = Report(load_run(Path("runs/quickstart")))
     report.check()                              # refuse damaged files before anything is written
-    report.write(FORMATS, Path("runs/quickstart"))
+    report.write()                              # tables, figures and the page, into the run's folder
     for table in report.tables: ...             # computed once, whoever asks for them
 
 Several runs are merged into one before (`reports.combine.merge`); what ranks methods over several suites is
@@ -20,10 +20,12 @@ from reports.figures import check_figures, write_figures, write_ranking
 from reports.numbers.ranking import rank_runs
 from reports.page import write_page, write_ranking_page
 from reports.render.files import PAGE, check_formats, write_tables
+from reports.render.notebook import ShownTable, shown
 from reports.tables.kinds import tables_of
 from reports.tables.rank_table import NAME as RANKING
 from reports.tables.rank_table import ranking_table
-from reports.tables.table import Table
+
+__all__ = ["FORMATS", "RankingReport", "Report", "check_requested"]
 
 FORMATS = ("md", "latex", "csv", PAGE)
 """What a report is written as unless something else is asked for."""
@@ -36,21 +38,26 @@ class Report:
     run: Run
 
     @cached_property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ShownTable]:
         """The tables that the plan asks for, then the statistics of each variant."""
-        return tables_of(self.run)
+        return [shown(table) for table in tables_of(self.run)]
 
     def check(self) -> None:
         """Raise a UserError for records that no figure can be made from, before anything is written."""
         check_figures(self.run)
 
-    def write(self, formats: Sequence[str], target: Path) -> list[Path]:
+    def write(self, formats: Sequence[str] = FORMATS, target: Path | None = None) -> list[Path]:
         """Write tables/ and figures/ into the target folder, and report.html if `html` is a format.
 
-        Everything that can fail because of the records fails before the first file is written.
+        The target is the run's own folder unless another is given, which merged runs need. Whatever is wrong
+        with the records is found before the first file is written.
         """
         check_requested(formats)
         self.check()
+        if target is None:
+            if len(self.run.sources) > 1:
+                raise UserError(f"{self.run.name} have no folder in common; say where to write the report")
+            target = self.run.sources[0]
         files = write_tables(self.tables, self.run.suite.name, formats, target / "tables")
         files += write_figures(self.run, target / "figures")
         files += write_ranking(rank_runs([self.run]), target / "figures")
@@ -64,9 +71,10 @@ class RankingReport:
     runs: Sequence[Run]
 
     @cached_property
-    def table(self) -> Table | None:
+    def table(self) -> ShownTable | None:
         """None where there is too little to rank."""
-        return ranking_table(self.runs)
+        table = ranking_table(self.runs)
+        return shown(table) if table else None
 
     def write(self, formats: Sequence[str], target: Path) -> list[Path]:
         """Write the table and the critical-difference diagram; nothing where there is too little to rank."""

@@ -4,19 +4,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from reports.numbers.nesting import flat
+
 ABSENT = "absent"
 
 
-def flattened(record: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def flattened(record: Mapping[str, Any]) -> dict[str, str]:
     """Dotted key → value in one line, whatever was nested; an empty mapping has no keys."""
-    flat: dict[str, str] = {}
-    for key, value in record.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{name}.")
-        else:
-            flat[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return flat
+    return {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in flat(record).items()
+    }
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

@@ -2,9 +2,21 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from bench.records.reader import CellRecord
 from bench.records.schema import RoundRecord, average, finite
+
+State = Literal["done", "failed", "unfinished", "missing"]
+
+
+def state_of(cell: CellRecord) -> State:
+    """Missing cells have left no record at all."""
+    if cell.result is not None:
+        return "done"
+    if cell.error is not None:
+        return "failed"
+    return "unfinished" if cell.rounds or cell.config else "missing"
 
 
 def round_average(record: RoundRecord, domains: Sequence[str]) -> float | None:

@@ -10,6 +10,8 @@ from bench.records.schema import Result, average, finite
 
 BOUNDS = ("local", "central")
 REFERENCE = "fedavg"
+UNVERIFIED = ("failed", "unchecked")
+"""What the record of a cell says if its method has not passed `bench check`."""
 
 BySeed = Mapping[int, float]
 
@@ -32,6 +34,11 @@ class Entry:
     def as_published(self) -> bool:
         """Whether a cell follows a paper's code to the letter, best round on test included."""
         return any(cell.as_published for cell in self.cells)
+
+    @property
+    def unverified(self) -> bool:
+        """Whether a cell was computed with a method that has not passed `bench check`."""
+        return any(cell.provenance.contract in UNVERIFIED for cell in self.cells)
 
     @property
     def ranked(self) -> bool:
@@ -118,9 +125,14 @@ def domains_of(run: Run, variant: str) -> tuple[str, ...]:
     return tuple(domain for domain in run.domains if domain in known) or run.domains
 
 
+def references_of(rows: Sequence[Entry]) -> list[Entry]:
+    """The rows that the others could be compared with; more than one if runs were mixed."""
+    return [row for row in rows if row.method == REFERENCE and row.ranked]
+
+
 def reference_of(rows: Sequence[Entry]) -> Entry | None:
     """The row that the others are compared with."""
-    return next((row for row in rows if row.method == REFERENCE and row.ranked), None)
+    return next(iter(references_of(rows)), None)
 
 
 def by_bounds(rows: Sequence[Entry]) -> list[list[Entry]]:

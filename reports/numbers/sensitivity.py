@@ -1,13 +1,14 @@
 """Which settings of a method a run varies, and how the final AVG answers."""
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from bench.records.config import SECTIONS, CellConfig
 from bench.records.reader import CellRecord, Run
+from reports.numbers.nesting import flat
 from reports.numbers.scores import BOUNDS, domains_of
 
 FEWEST_VALUES = 3
@@ -46,8 +47,8 @@ class _Trial:
 
 
 def symbol(parameter: str) -> str:
-    """The letter that papers write, where there is one."""
-    name = parameter.rpartition(".")[2]
+    """The letter that papers write, where there is one; `encoder.name` is the encoder."""
+    name = parameter.removesuffix(".name").rpartition(".")[2]
     return SYMBOLS.get(name, name)
 
 
@@ -134,22 +135,13 @@ def _dataset(cell: CellRecord) -> str:
 def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
     """Numbers that may be swept, and everything else that has to be equal."""
     sections = config.model_dump(mode="json", include=set(SECTIONS))
-    parts = {"": config.method.hyperparameters, **{f"{name}.": sections.get(name, {}) for name in SECTIONS}}
-    flat = {key: value for prefix, part in parts.items() for key, value in _flatten(prefix, part)}
+    settings = flat(config.method.hyperparameters) | flat(sections)
     numbers = {
         key: float(value)
-        for key, value in flat.items()
+        for key, value in settings.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    return numbers, {key: value for key, value in flat.items() if key not in numbers}
-
-
-def _flatten(prefix: str, part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in part.items():
-        if isinstance(value, dict):
-            yield from _flatten(f"{prefix}{key}.", value)
-        else:
-            yield f"{prefix}{key}", value
+    return numbers, {key: value for key, value in settings.items() if key not in numbers}
 
 
 def _varying(trials: list[_Trial]) -> list[str]:

@@ -1,22 +1,11 @@
 """A cell as the page needs it: what it is, how it ended, and its history as columns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from bench.records.reader import CellRecord
 from bench.records.schema import RoundRecord
 from reports.page.numbers import count, plain, share, short
-
-State = Literal["done", "failed", "unfinished", "missing"]
-
-
-def state_of(cell: CellRecord) -> State:
-    """Missing cells have left no record at all."""
-    if cell.result is not None:
-        return "done"
-    if cell.error is not None:
-        return "failed"
-    return "unfinished" if cell.rounds or cell.config else "missing"
 
 
 def cell_content(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any]:

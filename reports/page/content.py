@@ -6,9 +6,10 @@ from typing import Any
 
 from bench.records.reader import Run
 from bench.records.schema import PartitionRecord
+from reports.numbers.history import state_of
 from reports.numbers.scores import BOUNDS, domains_of
 from reports.numbers.sensitivity import BySeed, grids, sweeps, symbol
-from reports.page.cells import cell_content, state_of
+from reports.page.cells import cell_content
 from reports.page.command import rerun_commands
 from reports.page.numbers import short
 from reports.page.papers import paper_content

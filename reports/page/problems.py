@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from bench.records.reader import CellRecord, Run
+from reports.numbers.history import State, state_of
 from reports.numbers.scores import domains_of
-from reports.page.cells import State, state_of
 
 
 def problems(run: Run) -> list[str]:

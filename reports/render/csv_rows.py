@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 
 from reports.tables.table import Table, plain_number
 
@@ -20,14 +21,20 @@ def to_csv(table: Table, header: bool = True) -> str:
     writer = csv.writer(text, lineterminator="\n")
     if header:
         writer.writerow(HEADER)
+    for entry in entries_of(table):
+        writer.writerow(
+            plain_number(value) if value is None or isinstance(value, float) else value for value in entry
+        )
+    return text.getvalue()
+
+
+def entries_of(table: Table) -> Iterator[tuple[str | float | None, ...]]:
+    """One tuple per method and column, as HEADER names its parts; None where there is no number."""
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
-            low, high = cell.interval or (None, None)
-            writer.writerow(
-                (
-                    *(table.suite, table.name, table.variant, row.method, row.label, column),
-                    *(plain_number(cell.mean), plain_number(cell.std), cell.n),
-                    *map(plain_number, (low, high, cell.p, cell.p_best)),
-                )
+            yield (
+                *(table.suite, table.name, table.variant, row.method, row.label, column),
+                *(cell.mean, cell.std, cell.n),
+                *(cell.interval or (None, None)),
+                *(cell.p, cell.p_best),
             )
-    return text.getvalue()

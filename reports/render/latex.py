@@ -27,6 +27,8 @@ _SYMBOLS = {
     "–": "--",
     "—": "---",
     "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "`": "'",
     "’": "'",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }

@@ -7,6 +7,7 @@ from bench.records.reader import Run
 from reports.numbers.scores import Entry, entries
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, RowKey, averages, key_of
+from reports.tables.notes import AVERAGE
 from reports.tables.table import Cell, Footnote, Table
 
 ON, OFF = Cell("✓", mean=1.0), Cell("", mean=0.0)
@@ -32,10 +33,7 @@ def ablation_table(run: Run) -> Table:
         columns += [avg, *beside]
         sources.update(dict.fromkeys(papers))
     ticks = [_ticks(name, heading, list(rows.values())) for name, heading in switches.items()]
-    legend = Footnote(
-        "✓: the part is in use. Each column: AVG, the unweighted mean over the domains, of the seeds that "
-        "have them all."
-    )
+    legend = Footnote(f"✓: the part is in use. Each column: AVG, {AVERAGE}")
     return assemble(run, "", list(rows.values()), ticks + columns, [legend, *sources], everything)
 
 

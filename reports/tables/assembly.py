@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from bench.records.reader import Run
 from reports.numbers.scores import BOUNDS, Entry, by_bounds, reference_of
 from reports.published.printed import Printed, printed_numbers
-from reports.tables.caption import AS_PUBLISHED, caption, footnotes_for
+from reports.tables.caption import caption
 from reports.tables.columns import Column, RowKey, differences, key_of, printed
+from reports.tables.notes import footnotes_for, reference_note, row_signs, unverified_note
 from reports.tables.table import Cell, Footnote, Row, Table
 
 NOT_CONCERNED = Cell("")
@@ -27,36 +28,38 @@ def assemble(
     `reference` is what the cells' p-values compare with, if it is not the reference method.
     """
     described = described or rows
-    as_published = {key_of(entry) for entry in described if entry.as_published}
+    signs = row_signs(described)
     sections = tuple(
-        tuple(row_of(entry, columns, key_of(entry) in as_published) for entry in section)
+        tuple(row_of(entry, columns, signs[key_of(entry)]) for entry in section)
         for section in by_bounds(rows)
     )
     if reference is None:
         found = reference_of(described)
         reference = found.label if found else ""
+        remarks = [*remarks, *reference_note(described)]
     text, mixed = caption(run, variant, described)
     shown = [row for section in sections for row in section]
+    notes = footnotes_for(described, shown, reference) + unverified_note(described)
     return Table(
         suite=run.suite.name,
         variant=variant,
         caption=text,
         columns=tuple(f"{column.group} {column.heading}".strip() for column in columns),
         sections=sections,
-        footnotes=(*remarks, *footnotes_for(described, shown, reference), *mixed),
+        footnotes=(*remarks, *notes, *mixed),
         groups=tuple(column.group for column in columns) if any(column.group for column in columns) else (),
         reference=reference,
     )
 
 
-def row_of(entry: Entry, columns: Sequence[Column], as_published: bool = False) -> Row:
+def row_of(entry: Entry, columns: Sequence[Column], signs: tuple[str, ...]) -> Row:
     """An entry's cells, empty in columns that do not concern it."""
     return Row(
         method=entry.method,
         label=entry.label,
         cells=tuple(column.cells.get(key_of(entry), NOT_CONCERNED) for column in columns),
         bound=entry.method in BOUNDS,
-        signs=(AS_PUBLISHED,) if as_published else (),
+        signs=signs,
     )
 
 

@@ -8,11 +8,11 @@ from reports.numbers.scores import Entry, entries, reference_of
 from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, RowKey, averages, gains, key_of, measured
+from reports.tables.notes import AVERAGE
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
 from reports.tables.wrapped import wrapped_tables
 
-AVERAGE = "the unweighted mean over the domains, of the seeds that have them all."
 OWN = "mean over the clients of accuracy on their own test data"
 
 _KINDS: dict[str, Callable[[Run], list[Table]]] = {

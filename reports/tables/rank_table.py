@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from bench.records.reader import Run
 from reports.numbers.ranking import Blocks, Ranking, blocks_of, rank_runs
+from reports.numbers.scores import entries
 from reports.numbers.statistics import SIGNIFICANCE
+from reports.tables.notes import row_signs, unverified_note
 from reports.tables.table import Cell, Footnote, Row, Table, number, probability
 
 NAME = "ranking"
@@ -18,8 +20,16 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
     blocks = blocks_of(runs)
     suites = ", ".join(dict.fromkeys(run.suite.name for run in runs))
     methods = {cell.label: cell.method for run in runs for cell in run.cells}
+    ranked = [
+        row
+        for run in runs
+        for variant in run.variants
+        for row in entries(run, variant)
+        if row.label in ranking.methods
+    ]
+    signs = {label: found for (_, label), found in row_signs(ranked).items()}
     rows = tuple(
-        Row(methods[label], label, _cells(label, rank, blocks))
+        Row(methods[label], label, _cells(label, rank, blocks), signs=signs[label])
         for label, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
     )
     return Table(
@@ -28,7 +38,7 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
         caption=f"Ranks over {suites}: by mean AVG over seeds in each of {len(blocks.names)} settings.",
         columns=("Average rank", *blocks.names),
         sections=(rows,),
-        footnotes=tuple(map(Footnote, _remarks(ranking))),
+        footnotes=(*map(Footnote, _remarks(ranking)), *unverified_note(ranked)),
         name=NAME,
     )
 

@@ -8,8 +8,9 @@ from reports.numbers.scores import BySeed, Entry, by_bounds, entries, reference_
 from reports.numbers.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES, against
 from reports.numbers.targets import Effort, efforts
 from reports.tables.assembly import row_of
-from reports.tables.caption import DEPENDENT, name_of, sign_notes
+from reports.tables.caption import name_of
 from reports.tables.columns import Column, RowKey, averages, key_of, measured, summary
+from reports.tables.notes import DEPENDENT, reference_note, row_signs, sign_notes, unverified_note
 from reports.tables.table import Cell, Footnote, Table, number, probability
 
 TOO_FEW = "too few seeds"
@@ -50,17 +51,19 @@ def summary_table(run: Run, variant: str) -> Table:
         )
     columns.append(_plain("Time (s)", rows, [row.seconds() for row in rows]))
     remarks.append("Time: wall time of the rounds, on whatever machine ran them.")
+    signs = row_signs(rows)
     sections = tuple(
-        tuple(row_of(row, columns, row.as_published) for row in section) for section in by_bounds(rows)
+        tuple(row_of(row, columns, signs[key_of(row)]) for row in section) for section in by_bounds(rows)
     )
     shown = [row for section in sections for row in section]
+    notes = [*map(Footnote, remarks), *reference_note(rows), *sign_notes(shown), *unverified_note(rows)]
     return Table(
         suite=run.suite.name,
         variant=variant,
         caption=f"Statistics of {name_of(run, variant)}.",
         columns=tuple(column.heading for column in columns),
         sections=sections,
-        footnotes=(*map(Footnote, remarks), *sign_notes(shown)),
+        footnotes=tuple(notes),
         name="statistics",
         reference=reference.label if reference else "",
     )

@@ -9,6 +9,7 @@ from reports.numbers.scores import BySeed, Entry, entries
 from reports.numbers.statistics import Scores, comparisons
 from reports.tables.assembly import assemble, printed_averages
 from reports.tables.columns import DIFFERS, Column, RowKey, gain, key_of, measured, printed
+from reports.tables.notes import AVERAGE
 from reports.tables.table import Footnote, Table
 
 PLAIN, GAIN = "plain", "gain"
@@ -52,7 +53,7 @@ def wrapped_tables(run: Run) -> list[Table]:
             sources.update(dict.fromkeys(papers))
     legend = (
         f"{PLAIN}: without {wrapper}; {GAIN}: with minus without, mean ± sample std over the seeds that both "
-        "have. AVG: the unweighted mean over the domains, of the seeds that have them all."
+        f"have. AVG: {AVERAGE}"
     )
     without = f"the same method without {wrapper}"
     remarks = [Footnote(legend), *sources]

@@ -1,9 +1,12 @@
 """Accuracies of a few methods for the tests of tables, and ways to look into a table."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from kit.run_folders import Planned
+from bench.records.reader import load_run
+from kit.run_folders import Planned, write_run
+from reports.tables.kinds import domain_table
 from reports.tables.table import Cell, Row, Table
 
 FEDAVG = [(0.80, 0.40), (0.82, 0.42), (0.84, 0.38)]
@@ -13,6 +16,11 @@ FEDPROX = [(0.82, 0.38), (0.78, 0.46), (0.86, 0.40)]
 
 def seeds(method: str, tests: Sequence[Sequence[float]], **options: Any) -> list[Planned]:
     return [Planned(method, seed, test, **options) for seed, test in enumerate(tests)]
+
+
+def make(path: Path, cells: Sequence[Planned], **options: Any) -> Table:
+    """The table of domains of a run with these cells."""
+    return domain_table(load_run(write_run(path, cells, **options)))
 
 
 def row(table: Table, label: str) -> Row:

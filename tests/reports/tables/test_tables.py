@@ -1,26 +1,12 @@
-"""The numbers, marks, notes and captions of tables from records, against numbers computed by hand."""
+"""The numbers and marks of tables from records, against numbers computed by hand."""
 
-import json
-import math
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scipy import stats
 
-from bench.records.reader import load_run
-from bench.records.schema import Oracle, RoundRecord
-from kit.run_folders import CHECKSUM, Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
-from reports.tables.kinds import domain_table, variant_table
-from reports.tables.summary import summary_table
-from reports.tables.table import Table
-
-
-def make(path: Path, cells: Sequence[Planned], **options: Any) -> Table:
-    return domain_table(load_run(write_run(path, cells, **options)))
+from kit.run_folders import Planned
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
 
 
 def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
@@ -149,45 +135,6 @@ def test_bounds_stand_apart_and_are_never_marked(tmp_path: Path) -> None:
     assert "Bounds, not ranked: Local, Central." in notes(table)
 
 
-def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path) -> None:
-    cells = [
-        *seeds("fedavg", FEDAVG),
-        Planned("fedprox", 0, FEDPROX[0]),
-        Planned("fedprox", 1, error="CUDA out of memory"),
-        Planned("fedprox", 2, FEDPROX[2]),
-        *(Planned("fedlsa", seed) for seed in range(3)),
-    ]
-    table = make(tmp_path, cells)
-    assert texts(table, "FedLSA") == ["–"] * 5
-    assert all(cell.missing and cell.n == 0 for cell in row(table, "FedLSA").cells)
-    partial = cell(table, "FedProx", "AVG")  # 60 and 63
-    assert (partial.text, partial.n) == ("61.50 ± 2.12", 2)
-    assert "2/3" in partial.signs
-    assert "2/3 2 of 3 seeds." in notes(table)
-    assert "Failed: FedProx seed 1: CUDA out of memory" in notes(table)
-    assert "Not finished: FedLSA seeds 0, 1, 2." in notes(table)
-
-
-def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None:
-    cells = seeds("fedavg", [*FEDAVG[:2], (0.84, math.nan)]) + seeds("fedlsa", [(math.inf, 0.5)] * 3)
-    table = make(tmp_path, cells)
-    assert texts(table, "FedAvg")[:3] == ["82.00 ± 2.00", "41.00 ± 1.41", "61.00 ± 1.41"]
-    assert [cell.n for cell in row(table, "FedAvg").cells[:3]] == [3, 2, 2]
-    assert cell(table, "FedAvg", "mnist").signs == ()
-    assert cell(table, "FedAvg", "fonts").signs == ("2/3",)
-    assert texts(table, "FedLSA") == ["–", "50.00 ± 0.00", "–", "–", "–"]
-    assert "No finite value, treated as missing: FedAvg seed 2 on fonts." in notes(table)
-
-
-def test_replies_that_were_left_out_are_counted(tmp_path: Path) -> None:
-    history = [{"round": number, "clients": 3, "dropped": number} for number in (1, 2, 3)]
-    sound = seeds("fedavg", FEDAVG)
-    diverged = seeds("fedprox", FEDPROX[:1], history=history, dropped=6)
-    said = "Clients' replies left out, as they held NaN or infinity: FedProx seed 0 (6 of 9)."
-    assert said in notes(make(tmp_path / "some", [*sound, *diverged]))
-    assert not any("left out" in note for note in notes(make(tmp_path / "none", sound)))
-
-
 def test_without_fedavg_there_is_no_delta_and_without_its_result_no_value(tmp_path: Path) -> None:
     assert "Δ" not in make(tmp_path / "a", seeds("fedlsa", FEDLSA)).columns
     table = make(tmp_path / "b", [Planned("fedavg", 0), Planned("fedlsa", 0, FEDLSA[0])])
@@ -239,115 +186,6 @@ def test_printed_numbers_and_our_difference_to_them(tmp_path: Path) -> None:
 def test_printed_numbers_of_other_domains_are_not_compared(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedlsa", FEDLSA), suite="digits")
     assert "Printed" not in table.columns
-
-
-def test_the_caption_says_how_the_numbers_were_made(tmp_path: Path) -> None:
-    table = make(tmp_path, seeds("fedavg", FEDAVG))
-    for statement in (
-        "quickstart (version 1): Digits, two domains.",
-        "mean ± sample std over 3 seeds",
-        "final round",
-        "hyperparameters: suite defaults",
-        "validation: none held out",
-        "rounds: 20",
-        "data checksum: fedcba987654;",
-        "commit: 0123456789ab.",
-    ):
-        assert statement in table.caption
-
-
-def test_tuning_validation_and_a_dirty_commit_are_said(tmp_path: Path) -> None:
-    cells = seeds("fedavg", FEDAVG, validation=0.2, commit="0123456789abcdef-dirty")
-    tuning = {"trials": 40, "search": "optuna", "space": "wide", "selected_on": "validation"}
-    table = make(tmp_path, cells, tuning={**tuning, "methods": {"fedavg": {"trials": 40}}})
-    said = "hyperparameters: tuned (40 trials a method, search optuna, space wide), selected on validation;"
-    assert said in table.caption
-    assert "validation: 20 % of train" in table.caption
-    assert "commit: 0123456789ab-dirty." in table.caption
-
-
-@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", " of other data")])
-def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, said: str) -> None:
-    tuning = {"selected_on": "validation", "methods": {"fedavg": {"data_checksum": checksum}}}
-    table = make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning)
-    assert f"hyperparameters: tuned, selected on validation{said};" in table.caption
-
-
-@pytest.mark.parametrize(
-    ("tuning", "said"),
-    [
-        ({"trials": 8, "methods": {"fedavg": {"trials": 8}, "fedlsa": {"trials": 4}}}, "fedavg 8, fedlsa 4"),
-        ({"methods": {"fedavg": {}}}, "hyperparameters: tuned;"),
-        ({"search": "grid", "time_budget": None}, "hyperparameters: tuned (search grid);"),
-        ({"trials": 8, "methods": ["fedavg"]}, "hyperparameters: tuned (8 trials a method);"),
-    ],
-)
-def test_a_tuning_budget_is_said_however_much_of_it_is_known(
-    tmp_path: Path, tuning: dict[str, Any], said: str
-) -> None:
-    assert said in make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning).caption
-
-
-def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_path: Path) -> None:
-    cells = [
-        *seeds("fedavg", FEDAVG),
-        *seeds("fedlsa", FEDLSA[:2], commit=None, checksum="f" * 64, rounds=10),
-    ]
-    table = make(tmp_path, cells)
-    for statement in ("rounds: mixed", "data checksum: mixed", "commit: mixed", "their number is mixed"):
-        assert statement in table.caption
-    assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
-    assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
-    assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
-
-
-def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: Path) -> None:
-    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
-    run = load_run(write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]))
-    for record in run.cells:
-        best = dict.fromkeys(run.domains, 0.99)
-        assert record.result is not None and record.result.final.test is not None
-        last = record.result.final.test
-        rounds = [RoundRecord(round=1, test=best), RoundRecord(round=2, test=last)]
-        told = record.result.model_copy(update={"oracle": Oracle(round=1, avg=0.99)})
-        shown = [replace(record, rounds=rounds, result=told).accuracy(domain) for domain in run.domains]
-        expected = best if record.as_published else last
-        assert shown == [expected[domain] for domain in run.domains]
-
-
-def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Path) -> None:
-    published = Planned("ggeur", 0, FEDLSA[0], hyperparameters={"as_published": True})
-    result = write_run(tmp_path, [Planned("fedavg", 0, FEDAVG[0]), published]) / published.dir / "result.json"
-    result.write_text(json.dumps({**json.loads(result.read_text()), "oracle": None}))
-    table = domain_table(load_run(tmp_path))
-    assert set(texts(table, "ggeur")) == {"–"}
-    assert "No finite value, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
-    assert cell(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
-
-
-def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
-    cells = [
-        *seeds("fedavg", FEDAVG),
-        *seeds("fedprox", FEDPROX),
-        *seeds("ggeur", FEDLSA, hyperparameters={"as_published": True}),
-    ]
-    table = make(tmp_path, cells)
-    assert row(table, "ggeur").signs == ("†",)
-    assert cell(table, "ggeur", "AVG").mark == ""
-    assert cell(table, "FedProx", "AVG").mark == "best"
-    statistics = summary_table(load_run(tmp_path), "")
-    assert [row.signs for row in statistics.rows] == [(), (), ("†",)]
-    for each in (table, statistics):
-        assert any(note.startswith("† run as the paper's code does it") for note in notes(each))
-
-
-def test_as_published_is_marked_if_only_a_later_variant_has_begun(tmp_path: Path) -> None:
-    cells = [
-        Planned("ggeur", 0, variant="β=0.5"),
-        Planned("ggeur", 0, FEDLSA[0], variant="β=0.1", hyperparameters={"as_published": True}),
-    ]
-    table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
-    assert row(table, "ggeur").signs == ("†",)
 
 
 def test_a_run_that_has_just_begun_has_a_table_too(tmp_path: Path) -> None:

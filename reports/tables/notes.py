@@ -1,0 +1,131 @@
+"""What stands below a table: what its signs mean, and what is missing from it."""
+
+from collections.abc import Sequence
+
+from bench.records.reader import CellRecord
+from reports.numbers.scores import Entry, references_of
+from reports.numbers.statistics import FEWEST_SEEDS, SIGNIFICANCE
+from reports.tables.columns import DIFFERS, NOISE, RowKey, key_of
+from reports.tables.table import Footnote, Row
+
+AS_PUBLISHED = "†"
+UNVERIFIED = "‡"
+AVERAGE = "the unweighted mean over the domains, of the seeds that have them all."
+DEPENDENT = "the domains of a seed depend on each other: with few seeds, p may be far too small"
+
+
+def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
+    """Explanations of the signs in use, then what failed, is unfinished, or has no finite value."""
+    footnotes = sign_notes(table_rows, reference)
+    if all(len(row.cells) < FEWEST_SEEDS for row in rows):
+        footnotes.append(Footnote(f"Too few seeds for tests and intervals, which need {FEWEST_SEEDS}."))
+    return footnotes + _gaps(rows)
+
+
+def row_signs(rows: Sequence[Entry]) -> dict[RowKey, tuple[str, ...]]:
+    """The signs behind the labels of rows, whichever variant they come from."""
+    signed: dict[RowKey, set[str]] = {}
+    for row in rows:
+        found = {AS_PUBLISHED: row.as_published, UNVERIFIED: row.unverified}
+        signed.setdefault(key_of(row), set()).update(sign for sign, holds in found.items() if holds)
+    return {key: tuple(sorted(signs)) for key, signs in signed.items()}
+
+
+def unverified_note(rows: Sequence[Entry]) -> list[Footnote]:
+    """Which methods have not passed the contract, if there are any."""
+    labels = dict.fromkeys(row.label for row in rows if row.unverified)
+    text = f"the method has not passed `bench check`: {', '.join(labels)}."
+    return [Footnote(text, sign=UNVERIFIED)] if labels else []
+
+
+def reference_note(rows: Sequence[Entry]) -> list[Footnote]:
+    """Which row is the reference, where several could be."""
+    labels = list(dict.fromkeys(row.label for row in references_of(rows)))
+    text = f"Methods are compared with {labels[0]}, the first of {', '.join(labels)}." if labels else ""
+    return [Footnote(text)] if len(labels) > 1 else []
+
+
+def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]:
+    """Explanations of the marks and signs in use; `reference` is what the tests compare with."""
+    signs = {sign for row in table_rows for cell in row.cells for sign in cell.signs}
+    signs |= {sign for row in table_rows for sign in row.signs}
+    footnotes = []
+    if any(cell.mark for row in table_rows for cell in row.cells):
+        footnotes.append(
+            Footnote(
+                "Bold: best, underlined: second of the federated methods in each column, by the digits shown."
+            )
+        )
+    if bounds := [row.label for row in table_rows if row.bound]:
+        footnotes.append(Footnote(f"Bounds, not ranked: {', '.join(bounds)}."))
+    if DIFFERS in signs:
+        footnotes.append(
+            Footnote(
+                f"differs from {reference} (paired t-test over seeds × domains, corrected after Holm over "
+                f"the methods: p < {SIGNIFICANCE}, at least {FEWEST_SEEDS} seeds; {DEPENDENT}).",
+                sign=DIFFERS,
+            )
+        )
+    if NOISE in signs:
+        footnotes.append(
+            Footnote(
+                "lead inside the noise (paired t-test against the second, over seeds and for AVG over seeds "
+                f"× domains, corrected after Holm over the methods: p ≥ {SIGNIFICANCE}, or fewer than "
+                f"{FEWEST_SEEDS} seeds).",
+                sign=NOISE,
+            )
+        )
+    if AS_PUBLISHED in signs:
+        footnotes.append(
+            Footnote(
+                "run as the paper's code does it, best round on test included; not ranked.", sign=AS_PUBLISHED
+            )
+        )
+    for sign in sorted(signs - {NOISE, DIFFERS, AS_PUBLISHED, UNVERIFIED}):
+        have, planned = sign.split("/")
+        footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
+    return footnotes
+
+
+def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
+    cells = [cell for row in rows for cell in row.cells]
+    notes = dict.fromkeys(note for cell in cells for note in cell.provenance.data_notes)
+    footnotes = [Footnote(f"Data: {note}.") for note in notes]
+    failures: dict[str, list[CellRecord]] = {}
+    for cell in cells:
+        if cell.error is not None:
+            failures.setdefault(cell.error, []).append(cell)
+    for error, failed in failures.items():
+        footnotes.append(Footnote(f"Failed: {_names(failed)}: {error}"))
+    if unfinished := [cell for cell in cells if cell.result is None and cell.error is None]:
+        footnotes.append(Footnote(f"Not finished: {_names(unfinished)}."))
+    if diverged := [f"{_names([cell])} ({cell.dropped} of {cell.replies})" for cell in cells if cell.dropped]:
+        footnotes.append(
+            Footnote(f"Clients' replies left out, as they held NaN or infinity: {'; '.join(diverged)}.")
+        )
+    for row in rows:
+        for cell in row.cells:
+            if lost := _not_finite(cell, row.domains):
+                where = f"{_names([cell])} on {', '.join(lost)}"
+                footnotes.append(Footnote(f"No finite value, treated as missing: {where}."))
+    return footnotes
+
+
+def _not_finite(cell: CellRecord, domains: Sequence[str]) -> list[str]:
+    if cell.result is None:
+        return []
+    lost = [domain for domain in domains if cell.accuracy(domain) is None]
+    if cell.result.final.personal is not None and cell.personal is None:
+        lost.append("own test")
+    return lost
+
+
+def _names(cells: Sequence[CellRecord]) -> str:
+    """`FedAvg seeds 0, 1; FedProx β=0.1 seed 2`."""
+    seeds: dict[str, list[int]] = {}
+    for cell in cells:
+        seeds.setdefault(cell.row, []).append(cell.seed)
+    return "; ".join(
+        f"{name} seed{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+        for name, numbers in seeds.items()
+    )

@@ -1,0 +1,79 @@
+"""Settings that a run varies, as lines and heat maps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.records.reader import load_run
+from kit.figures import drawn, flat, names
+from kit.run_folders import Planned, write_run
+from reports.numbers.sensitivity import grids, sweeps
+
+
+def sensitivity_run(path: Path, together: bool) -> Path:
+    """λ and α of a method whose AVG is 100·(λ + α/100); all combinations, or one at a time."""
+    pairs = [(lam, alpha) for lam in (0.1, 0.3, 0.5) for alpha in (1, 2, 4)]
+    pairs = [pair for pair in pairs if together or pair[0] == 0.3 or pair[1] == 2]
+    cells = []
+    for lam, alpha in pairs:
+        for seed in range(2):
+            level = lam + alpha / 100 + (seed - 0.5) / 50
+            hyperparameters = {"lam": lam, "alpha": alpha, "separation": True}
+            variant = f"λ={lam} α={alpha}"
+            cells.append(
+                Planned("fedlsa", seed, (level, level), variant=variant, hyperparameters=hyperparameters)
+            )
+    return write_run(path, cells, kind="variants")
+
+
+def test_a_setting_that_varies_alone_becomes_a_line(tmp_path: Path) -> None:
+    run = sensitivity_run(tmp_path, together=False)
+    found = {sweep.parameter: sweep for sweep in sweeps(load_run(run))}
+    assert set(found) == {"lam", "alpha"} and not grids(load_run(run))
+    assert {value: dict(own) for value, own in found["lam"].values.items()} == {
+        lam: {0: pytest.approx(100 * lam + 1), 1: pytest.approx(100 * lam + 3)} for lam in (0.1, 0.3, 0.5)
+    }
+    figure = drawn(run, "sensitivity")
+    assert [panel.get_xlabel() for panel in figure.axes] == ["λ", "α"]
+    assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["1", "2", "4"]
+    assert np.allclose(figure.axes[1].containers[0].lines[0].get_ydata(), [31, 32, 34])
+    assert "sensitivity_grid" not in names(run)
+
+
+def test_two_settings_that_vary_together_become_a_heat_map(tmp_path: Path) -> None:
+    run = sensitivity_run(tmp_path, together=True)
+    (grid,) = grids(load_run(run))
+    assert grid.parameters == ("lam", "alpha") and len(grid.values) == 9
+    panel = drawn(run, "sensitivity_grid").axes[0]
+    expected = [[100 * lam + alpha for alpha in (1, 2, 4)] for lam in (0.1, 0.3, 0.5)]
+    assert np.allclose(panel.get_images()[0].get_array(), expected)
+    lines = {sweep.line for sweep in sweeps(load_run(run)) if sweep.parameter == "lam"}
+    assert lines == {"FedLSA, α=1", "FedLSA, α=2", "FedLSA, α=4"}
+
+
+def test_methods_that_differ_in_nothing_have_no_sensitivity(tmp_path: Path) -> None:
+    assert names(write_run(tmp_path, [flat("fedavg", 0, 0.5), flat("fedlsa", 0, 0.6)])) == ["convergence"]
+
+
+def test_cells_on_other_features_are_not_taken_for_the_same(tmp_path: Path) -> None:
+    levels = {"vit": 0.1, "resnet": 0.3}
+    cells = [
+        Planned(
+            "fedlsa",
+            0,
+            (lam + more, lam + more),
+            variant=f"{encoder} λ={lam}",
+            hyperparameters={"lam": lam},
+            encoder={"name": encoder},
+        )
+        for encoder, more in levels.items()
+        for lam in (0.1, 0.3, 0.5)
+    ]
+    found = {
+        sweep.line: sweep.values for sweep in sweeps(load_run(write_run(tmp_path, cells, kind="variants")))
+    }
+    assert set(found) == {"FedLSA, encoder=vit", "FedLSA, encoder=resnet"}
+    for encoder, more in levels.items():
+        own = {lam: by_seed[0] for lam, by_seed in found[f"FedLSA, encoder={encoder}"].items()}
+        assert own == pytest.approx({lam: 100 * (lam + more) for lam in (0.1, 0.3, 0.5)})

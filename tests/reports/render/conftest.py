@@ -1,0 +1,33 @@
+"""A table with everything that a renderer has to cope with."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.records.reader import load_run
+from kit.rendering import NASTY
+from kit.run_folders import Planned, write_run
+from reports.tables.kinds import domain_table
+from reports.tables.table import Table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Bounds, a best, a second, a partial, a failed and a missing cell; a label that needs escaping."""
+    return domain_table(
+        load_run(
+            write_run(
+                tmp_path / "run",
+                [
+                    *(Planned("local", seed, (0.5, 0.1)) for seed in range(3)),
+                    *(Planned("fedavg", seed, (0.80 + seed / 50, 0.40)) for seed in range(3)),
+                    *(Planned("fedlsa", seed, (0.90 + seed / 50, 0.55)) for seed in range(3)),
+                    *(Planned("odd", seed, (0.7, 0.3), label=NASTY) for seed in range(2)),
+                    Planned("odd", 2, label=NASTY, error=f"bad {NASTY}"),
+                    *(Planned("fedprox", seed) for seed in range(3)),
+                    *(Planned("central", seed, (0.95, 0.9)) for seed in range(3)),
+                ],
+                domains=("mnist", "art_painting"),
+            )
+        )
+    )

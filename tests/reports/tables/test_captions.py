@@ -1,0 +1,140 @@
+"""What stands above and below a table: how its numbers were made, and what is missing."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.records.reader import load_run
+from kit.run_folders import CHECKSUM, Planned, write_run
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
+from reports.tables.kinds import domain_table, variant_table
+from reports.tables.summary import summary_table
+
+
+def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG),
+        Planned("fedprox", 0, FEDPROX[0]),
+        Planned("fedprox", 1, error="CUDA out of memory"),
+        Planned("fedprox", 2, FEDPROX[2]),
+        *(Planned("fedlsa", seed) for seed in range(3)),
+    ]
+    table = make(tmp_path, cells)
+    assert texts(table, "FedLSA") == ["–"] * 5
+    assert all(cell.missing and cell.n == 0 for cell in row(table, "FedLSA").cells)
+    partial = cell(table, "FedProx", "AVG")  # 60 and 63
+    assert (partial.text, partial.n) == ("61.50 ± 2.12", 2)
+    assert "2/3" in partial.signs
+    assert "2/3 2 of 3 seeds." in notes(table)
+    assert "Failed: FedProx seed 1: CUDA out of memory" in notes(table)
+    assert "Not finished: FedLSA seeds 0, 1, 2." in notes(table)
+
+
+def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None:
+    cells = seeds("fedavg", [*FEDAVG[:2], (0.84, math.nan)]) + seeds("fedlsa", [(math.inf, 0.5)] * 3)
+    table = make(tmp_path, cells)
+    assert texts(table, "FedAvg")[:3] == ["82.00 ± 2.00", "41.00 ± 1.41", "61.00 ± 1.41"]
+    assert [cell.n for cell in row(table, "FedAvg").cells[:3]] == [3, 2, 2]
+    assert cell(table, "FedAvg", "mnist").signs == ()
+    assert cell(table, "FedAvg", "fonts").signs == ("2/3",)
+    assert texts(table, "FedLSA") == ["–", "50.00 ± 0.00", "–", "–", "–"]
+    assert "No finite value, treated as missing: FedAvg seed 2 on fonts." in notes(table)
+
+
+def test_replies_that_were_left_out_are_counted(tmp_path: Path) -> None:
+    history = [{"round": number, "clients": 3, "dropped": number} for number in (1, 2, 3)]
+    sound = seeds("fedavg", FEDAVG)
+    diverged = seeds("fedprox", FEDPROX[:1], history=history, dropped=6)
+    said = "Clients' replies left out, as they held NaN or infinity: FedProx seed 0 (6 of 9)."
+    assert said in notes(make(tmp_path / "some", [*sound, *diverged]))
+    assert not any("left out" in note for note in notes(make(tmp_path / "none", sound)))
+
+
+def test_the_caption_says_how_the_numbers_were_made(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FEDAVG))
+    for statement in (
+        "quickstart (version 1): Digits, two domains.",
+        "mean ± sample std over 3 seeds",
+        "final round",
+        "hyperparameters: suite defaults",
+        "validation: none held out",
+        "rounds: 20",
+        "data checksum: fedcba987654;",
+        "commit: 0123456789ab.",
+    ):
+        assert statement in table.caption
+
+
+def test_tuning_validation_and_a_dirty_commit_are_said(tmp_path: Path) -> None:
+    cells = seeds("fedavg", FEDAVG, validation=0.2, commit="0123456789abcdef-dirty")
+    tuning = {"trials": 40, "search": "optuna", "space": "wide", "selected_on": "validation"}
+    table = make(tmp_path, cells, tuning={**tuning, "methods": {"fedavg": {"trials": 40}}})
+    said = "hyperparameters: tuned (40 trials a method, search optuna, space wide), selected on validation;"
+    assert said in table.caption
+    assert "validation: 20 % of train" in table.caption
+    assert "commit: 0123456789ab-dirty." in table.caption
+
+
+@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", " of other data")])
+def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, said: str) -> None:
+    tuning = {"selected_on": "validation", "methods": {"fedavg": {"data_checksum": checksum}}}
+    table = make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning)
+    assert f"hyperparameters: tuned, selected on validation{said};" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("tuning", "said"),
+    [
+        ({"trials": 8, "methods": {"fedavg": {"trials": 8}, "fedlsa": {"trials": 4}}}, "fedavg 8, fedlsa 4"),
+        ({"methods": {"fedavg": {}}}, "hyperparameters: tuned;"),
+        ({"search": "grid", "time_budget": None}, "hyperparameters: tuned (search grid);"),
+        ({"trials": 8, "methods": ["fedavg"]}, "hyperparameters: tuned (8 trials a method);"),
+    ],
+)
+def test_a_tuning_budget_is_said_however_much_of_it_is_known(
+    tmp_path: Path, tuning: dict[str, Any], said: str
+) -> None:
+    assert said in make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning).caption
+
+
+def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_path: Path) -> None:
+    cells = [
+        *seeds("fedavg", FEDAVG),
+        *seeds("fedlsa", FEDLSA[:2], commit=None, checksum="f" * 64, rounds=10),
+    ]
+    table = make(tmp_path, cells)
+    for statement in ("rounds: mixed", "data checksum: mixed", "commit: mixed", "their number is mixed"):
+        assert statement in table.caption
+    assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
+    assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
+    assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
+
+
+def test_the_caption_names_the_encoder_that_was_used(tmp_path: Path) -> None:
+    without = make(tmp_path / "without", seeds("fedavg", FEDAVG))
+    assert "encoder" not in without.caption
+    encoder = {"name": "timm:resnet18", "normalised": True}
+    scaled = make(tmp_path / "scaled", seeds("fedavg", FEDAVG, encoder=encoder))
+    assert "encoder: timm:resnet18, features scaled to length 1; hyperparameters:" in scaled.caption
+    other = seeds("fedlsa", FEDLSA, encoder={"name": "vit"})
+    mixed = make(tmp_path / "mixed", seeds("fedavg", FEDAVG, encoder=encoder) + other)
+    assert "encoder: mixed;" in mixed.caption
+    assert "Mixed encoder: timm:resnet18, features scaled to length 1 (FedAvg); vit (FedLSA)." in notes(mixed)
+
+
+def test_of_two_references_the_first_counts_and_a_note_says_so(tmp_path: Path) -> None:
+    cells = [*seeds("fedavg", FEDAVG, label="FedAvg (a)"), *seeds("fedavg", FEDPROX, label="FedAvg (b)")]
+    run = load_run(write_run(tmp_path, [*cells, *seeds("fedlsa", FEDLSA)]))
+    said = "Methods are compared with FedAvg (a), the first of FedAvg (a), FedAvg (b)."
+    assert said in notes(domain_table(run)) and said in notes(summary_table(run, ""))
+    assert cell(domain_table(run), "FedAvg (a)", "Δ").text == "0.00"
+    alone = make(tmp_path / "alone", seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA))
+    assert not [note for note in notes(alone) if "compared with" in note]
+
+
+def test_several_variants_of_one_reference_are_one_reference(tmp_path: Path) -> None:
+    cells = [*seeds("fedavg", FEDAVG, variant="β=0.1"), *seeds("fedavg", FEDAVG, variant="β=0.5")]
+    table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
+    assert not [note for note in notes(table) if "compared with" in note]
