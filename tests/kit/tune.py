@@ -160,9 +160,9 @@ def assert_the_same_as_alone(search: Search, trial: dict[str, Any], folder: Path
     run = CellRun(CellFolder(folder / cell.cell_id), cell.config, Conditions())
     while not run.done:
         run.advance()
-    assert rounds_of(search.directory / cell.directory) == rounds_of(run.directory)
+    assert rounds_of(search.directory / cell.directory) == rounds_of(run.folder.path)
     result = read(search.directory / cell.directory / "result.json")
-    assert result["final"] == read(run.directory / "result.json")["final"]
+    assert result["final"] == read(run.folder.path / "result.json")["final"]
     assert trial["validation"] == result["final"]["validation"]
 
 
