@@ -18,7 +18,7 @@ def read_npz(paths: Sequence[Path]) -> RawSplits:
     """x_train, y_train, x_test, y_test; images as uint8, or as floats in [0, 1]."""
     with np.load(paths[0], allow_pickle=False) as file:
         x_train, y_train, x_test, y_test = (file[key] for key in ("x_train", "y_train", "x_test", "y_test"))
-    return RawSplits(_bytes(x_train), y_train, _bytes(x_test), y_test)
+    return RawSplits(as_bytes(x_train), y_train, as_bytes(x_test), y_test)
 
 
 def read_idx(paths: Sequence[Path]) -> RawSplits:
@@ -31,7 +31,7 @@ def _idx(path: Path) -> np.ndarray:
     with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         data = file.read()
         if data[:3] != b"\x00\x00\x08":
-            raise ValueError("it is no IDX file of bytes")
+            raise ValueError("not an IDX file of bytes")
         axes = data[3]
         shape = tuple(int(length) for length in np.frombuffer(data, ">u4", count=axes, offset=4))
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
@@ -48,7 +48,7 @@ def _libsvm(path: Path) -> tuple[np.ndarray, np.ndarray]:
         rows = [line.split() for line in file if line.strip()]
         labels = np.array([float(row[0]) for row in rows]).astype(np.int64) - 1
         values = np.array([[float(pair.partition(":")[2]) for pair in row[1:]] for row in rows])
-        return _bytes((values.reshape(-1, 16, 16) + 1) / 2), labels
+        return as_bytes((values.reshape(-1, 16, 16) + 1) / 2), labels
 
 
 def read_mat(paths: Sequence[Path]) -> RawSplits:
@@ -63,7 +63,8 @@ def read_mat(paths: Sequence[Path]) -> RawSplits:
     return RawSplits(*splits)
 
 
-def _bytes(images: np.ndarray) -> np.ndarray:
+def as_bytes(images: np.ndarray) -> np.ndarray:
+    """Images as bytes, from bytes or from floats in [0, 1]."""
     if images.dtype == np.uint8:
         return images
     if not (np.issubdtype(images.dtype, np.floating) and images.min() >= 0 and images.max() <= 1):

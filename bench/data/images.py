@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Literal
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from bench.data.sources import Source, reading
 
@@ -26,7 +26,7 @@ def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch
 
     def decode(item: tuple[str, bytes]) -> None:
         name, data = item
-        with reading(source.path, name), Image.open(io.BytesIO(data)) as picture:
+        with reading(source.path, name), _opened(data) as picture:
             square = _square if fit == "stretch" else _middle
             pixels[position[name]] = square(picture.convert("RGB"), size)
 
@@ -39,16 +39,27 @@ def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch
     return pixels
 
 
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(data))
+    except UnidentifiedImageError:  # its own text names the buffer, not the file
+        raise ValueError("not a picture in a known format") from None
+
+
 def scaled(images: np.ndarray, size: int) -> np.ndarray:
     """uint8 images (N, H, W) or (N, H, W, 3) as (N, 3, size, size)."""
-    grey = images.ndim == 3
     if images.shape[1:3] == (size, size):
-        planes = images[:, None] if grey else images.transpose(0, 3, 1, 2)
-    else:
-        planes = np.empty((len(images), 1 if grey else 3, size, size), np.uint8)
-        for i, image in enumerate(images):
-            planes[i] = _square(Image.fromarray(image), size)
-    return np.ascontiguousarray(np.broadcast_to(planes, (len(images), 3, size, size)))
+        return planes(images)
+    squares = np.empty((len(images), 1 if images.ndim == 3 else 3, size, size), np.uint8)
+    for i, image in enumerate(images):
+        squares[i] = _square(Image.fromarray(image), size)
+    return np.ascontiguousarray(np.broadcast_to(squares, (len(images), 3, size, size)))
+
+
+def planes(images: np.ndarray) -> np.ndarray:
+    """uint8 images (N, H, W) or (N, H, W, 3) as (N, 3, H, W)."""
+    channels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(np.broadcast_to(channels, (len(images), 3, *images.shape[1:3])))
 
 
 def _square(picture: Image.Image, size: int) -> np.ndarray:

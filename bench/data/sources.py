@@ -18,7 +18,7 @@ ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 @contextmanager
 def reading(path: Path, member: str = "") -> Iterator[None]:
-    """Whatever goes wrong with a file inside becomes a sentence that names it."""
+    """Turns any error that a file causes into a UserError that names the file."""
     try:
         yield
     except (UserError, MemoryError):
@@ -31,6 +31,20 @@ def reading(path: Path, member: str = "") -> Iterator[None]:
         raise UserError(
             f"cannot read {place}: {reason}; it is damaged, incomplete or of another kind: get it again"
         ) from error
+
+
+def file_times(path: Path) -> str:
+    """Changes with the name, size or time of any file in a folder, or of the one file that it is."""
+    digest = hashlib.sha256()
+    with reading(path):
+        if path.is_file():
+            return hashlib.sha256(repr(_file_time(path)).encode()).hexdigest()
+        for folder, subfolders, files in os.walk(path, followlinks=True):
+            subfolders.sort()
+            for file in sorted(files):
+                about = _file_time(Path(folder, file))
+                digest.update(f"{os.path.relpath(folder, path)}/{file} {about}\n".encode())
+    return digest.hexdigest()
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
@@ -50,7 +64,7 @@ def _file_time(path: Path) -> tuple[int, int]:
 
 
 def _folder_times(path: Path) -> Iterator[tuple[str, int, int]]:
-    """Folders only: theirs change whenever a file comes or goes, and are quick to ask for."""
+    """Times of folders only: they change whenever a file is added or removed, and are quick to read."""
     for folder, subfolders, files in os.walk(path, followlinks=True):
         subfolders.sort()
         yield os.path.relpath(folder, path), len(files), Path(folder).stat().st_mtime_ns
@@ -73,6 +87,12 @@ class Source(ABC):
     @abstractmethod
     def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """The bytes of these files, in whatever order reads fastest."""
+
+    def digest(self, names: Collection[str]) -> str:
+        """sha256 over the names and contents of these files, in the order of their names."""
+        sums = {name: hashlib.sha256(data).hexdigest() for name, data in self.contents(names)}
+        lines = "".join(f"{name} {sums[name]}\n" for name in sorted(sums))
+        return hashlib.sha256(lines.encode()).hexdigest()
 
     def read(self, name: str) -> bytes:
         return next(data for _, data in self.contents([name]))

@@ -117,7 +117,7 @@ def _load(root: Path, tmp_path: Path) -> Dataset:
         ({"sketch/*": None}, "domain 'sketch' in * lacks pictures"),
         ({"photo/dog/*": None}, "domain 'photo' in * lacks class 'dog'"),
         ({"photo/dogs/1.png": picture(1)}, "unknown class 'dogs'; did you mean 'dog'?"),
-        ({"copy/photo/dog/1.png": picture(1)}, "domain 'photo' in * is there more than once"),
+        ({"copy/photo/dog/1.png": picture(1)}, "domain 'photo' in * exists more than once"),
         ({"cartoon/horse/000.png": b"nonsense"}, "cannot read cartoon/horse/000.png in *"),
     ],
 )
@@ -146,7 +146,7 @@ def test_missing_data_says_what_to_put_where(tmp_path: Path, monkeypatch: pytest
         UserError, match=f"neither pacs/ nor pacs.zip below {tmp_path}; put the PACS pictures"
     ):
         load_dataset("pacs", {}, cache=tmp_path)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         load_dataset("pacs", {}, root=tmp_path / "nowhere", cache=tmp_path)
 
 
