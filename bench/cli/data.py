@@ -68,7 +68,7 @@ def take_in(name: str, path: Path, root: Path | None, link: bool) -> None:
         f"{samples:,} samples in {domains} domain{'s' if domains > 1 else ''}"
     )
     if imported.differences:
-        console.say(f"not as published: {'; '.join(imported.differences)}")
+        console.say(f"sizes differ from the published ones: {'; '.join(imported.differences)}")
 
 
 def _required(root: Path | None) -> Path:

@@ -33,12 +33,15 @@ class Arrays(OwnData):
 
     def all_domains(self) -> tuple[str, ...]:
         with reading(self._file()), np.load(self._file(), allow_pickle=False) as file:
-            prefixes = self._prefixes(file)
-            names = sorted(set(file["domain_train"].tolist())) if "domain_train" in file else prefixes
-        for name in map(str, names):
+            names = self._prefixes(file)
+            if "domain_train" in file:
+                names = [str(name) for name in sorted(set(file["domain_train"].tolist()))]
+        if names == [""]:
+            return (self.stem(),)
+        for name in names:
             if not name or "/" in name or name.startswith("."):
                 raise UserError(f"{self.path}: '{name}' cannot name a domain; use letters and digits")
-        return tuple(str(name) for name in names) if names != [""] else (self.stem(),)
+        return tuple(names)
 
     def class_names(self, root: object = None) -> tuple[str, ...]:
         with reading(self._file()), np.load(self._file(), allow_pickle=False) as file:

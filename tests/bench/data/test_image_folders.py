@@ -179,6 +179,29 @@ def test_tiny_imagenet(flat: bool, tmp_path: Path) -> None:
     assert test.x[:, 0, 0, 0].tolist() == [255 - i for i in range(200)]
 
 
+@pytest.mark.parametrize(
+    ("name", "spellings"),
+    [
+        ("pacs", {"art_painting": "artpainting", "photo": "Photo"}),
+        ("pacs", {"art_painting": "art painting", "sketch": "Sketches"}),
+        ("office_home", {"real_world": "Real World", "postit_notes": "Post-it Notes", "tv": "TV"}),
+        ("office_home", {"real_world": "RealWorld", "art": "Art"}),
+        ("office_caltech", {"caltech": "Caltech10", "backpack": "back_pack", "amazon": "amazon/images"}),
+    ],
+)
+def test_other_spellings_of_domains_and_classes(name: str, spellings: dict[str, str], tmp_path: Path) -> None:
+    spec = dataset_spec(name, {})
+    files = domain_pictures(spec.counts, spec.classes, each=1)
+    renamed = {}
+    for file, data in files.items():
+        parts = [spellings.get(part, part) for part in file.split("/")]
+        renamed["/".join(parts)] = data
+    usual = write_folder(tmp_path / "usual" / name, files).parent
+    other = write_folder(tmp_path / "other" / name, renamed).parent
+    checksums = [load_dataset(name, {"size": 8}, root, tmp_path).checksum for root in (usual, other)]
+    assert checksums[0] == checksums[1]
+
+
 def test_tiny_imagenet_errors(tmp_path: Path) -> None:
     files = tiny_files(True)
     for missing, message in {
