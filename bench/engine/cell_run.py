@@ -21,11 +21,11 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from bench.engine.assembly import assemble
 from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import is_finite
-from bench.engine.problem import assemble
 from bench.engine.projection import PROJECTION, write_projection
 from bench.errors import UserError
 from bench.records.files import read_json, write_json

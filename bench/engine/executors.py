@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from bench.engine.hosts.base import Hosts, LoopHost, Problem
+from bench.engine.hosts.base import Hosts
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
 from methods.modules.clip import PromptedClassifier
 

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.hosts.base import Hosts, Problem, correct, fraction, own_accuracy, scores_by_others
+from bench.engine.evaluation import correct, fraction, own_accuracy, scores_by_others
+from bench.engine.hosts.base import Hosts
+from bench.engine.problem import Problem
 from methods.base import FedAlgorithm, Message, State
 from methods.core.tree import size_in_bytes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.engine.hosts.base import Problem
+from bench.engine.problem import Problem
 from bench.records.files import write_atomically
 from methods.core.batches import Samples
 

@@ -10,9 +10,9 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from bench.encoders import EncoderSpec
-from methods.core.streams import derive
-from methods.core.task import SplitModel
+from methods.core.random import derive
 from methods.modules.pixels import MEAN, STD, Pixels
+from methods.modules.split_model import SplitModel
 
 __all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from bench.encoders import EncoderSpec
 from bench.errors import UserError
 from bench.models.base import Context, ModelSpec
-from methods.core.task import SplitModel
+from methods.modules.split_model import SplitModel
 
 
 class ClipSpec(ModelSpec):

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from bench.errors import UserError
 from bench.models.base import ModelSpec, Pixels
-from methods.core.task import SplitModel
 from methods.modules.lora import AdaptedLinear
+from methods.modules.split_model import SplitModel
 
 if TYPE_CHECKING:
     from timm.models import VisionTransformer

@@ -17,7 +17,7 @@ from bench.engine.cell_run import SCRATCH, Conditions, failure_of, is_done
 from bench.suite.model import Suite
 from bench.cli.console import BenchConsole
 from bench.data import dataset_spec
-from bench.engine.problem import Assembled, assemble, check_method
+from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.executors import check_executor
 from bench.errors import UserError
 from bench.records.files import write_json

@@ -8,8 +8,8 @@ import time
 import torch
 
 from bench.engine.cell_run import Conditions
-from bench.engine.problem import assemble
-from bench.engine.hosts.base import Problem
+from bench.engine.assembly import assemble
+from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.runs.drive import Plan
 from methods.core.batches import Batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from bench.engine.cell_run import Conditions, code_of
-from bench.engine.problem import Assembled
+from bench.engine.assembly import Assembled
 from bench.engine.executors import choose
 from bench.suite.methods import code_digest
 from bench.suite.planning import setting_of

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench.engine.assembly import Assembled, assemble, check_method
 from bench.engine.cell_run import is_done, recorded_validations
-from bench.engine.problem import Assembled, assemble, check_method
 from bench.errors import UserError
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space

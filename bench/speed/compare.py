@@ -21,8 +21,10 @@ from torch import Tensor, nn
 
 from bench.cli.console import make_console
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost, Problem, Samples
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
 from bench.engine.process import use_share
 from bench.errors import UserError, nearest
 from bench.models.architectures.cnn import CNN
@@ -31,10 +33,12 @@ from bench.models.architectures.mlp import MLP
 from bench.models.architectures.vit_mini import VitMini
 from bench.models.base import ModelSpec, seeded_model
 from methods.base import FedAlgorithm
+from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
-from methods.core.task import SplitModel, Task, initial_tree
+from methods.core.task import Task, initial_tree
 from methods.fedavg import FedAvg
 from methods.fedsdg import FedSDG
+from methods.modules.split_model import SplitModel
 
 
 @dataclass(frozen=True)

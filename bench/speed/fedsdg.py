@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from bench.engine.hosts.base import Samples
-from methods.core.task import SplitModel
+from methods.core.batches import Samples
 from methods.fedsdg import FedSDG
 from methods.modules.lora import adapted_layers, first_factor
+from methods.modules.split_model import SplitModel
 
 if TYPE_CHECKING:
     from bench.speed.compare import Work

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from methods.core.draws import normal, uniform
+from methods.core.random import normal, uniform
 from methods.core.rows import rows
 
 

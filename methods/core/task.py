@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,34 +14,12 @@ from torch.func import functional_call
 
 from methods.core.batches import Batch
 from methods.core.optimisers import Optimiser
-from methods.core.streams import generator
+from methods.core.random import generator
 from methods.core.training import ONE_CLIENT, Loss, Mode, train
 from methods.core.tree import Tree
-from methods.modules.pixels import Pixels
 
-
-class SplitModel(nn.Module):
-    """x → encoder → z → projector → classifier → logits, in parts that a method can call.
-
-    A model without a projector has the identity there; `feature_size` and `embedding_size` are the widths
-    of the encoder's and the projector's output.
-    """
-
-    def __init__(
-        self,
-        encoder: nn.Module,
-        projector: nn.Module,
-        classifier: nn.Module,
-        *,
-        feature_size: int,
-        embedding_size: int,
-    ) -> None:
-        super().__init__()
-        self.encoder, self.projector, self.classifier = encoder, projector, classifier
-        self.feature_size, self.embedding_size = feature_size, embedding_size
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.projector(self.encoder(x)))
+if TYPE_CHECKING:
+    from methods.modules.split_model import SplitModel
 
 
 @dataclass(frozen=True)
@@ -62,7 +41,7 @@ class Task:
 
     def floats(self, x: Tensor) -> Tensor:
         """Samples to compute with: bytes of pictures as the model's first layer turns them into floats."""
-        return x if x.is_floating_point() else self._pixels(x)
+        return x if x.is_floating_point() else self.model.pixels(x)
 
     def logits(self, params: Tree, x: Tensor) -> Tensor:
         return self._call(self.model, params, x)
@@ -126,10 +105,6 @@ class Task:
     @cached_property
     def has_batch_norm(self) -> bool:
         return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())
-
-    @cached_property
-    def _pixels(self) -> nn.Module:
-        return next((module for module in self.model.modules() if isinstance(module, Pixels)), nn.Identity())
 
     @cached_property
     def _has_modes(self) -> bool:

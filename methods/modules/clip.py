@@ -1,10 +1,9 @@
 """What is trained around a frozen CLIP model, on embeddings of its image tower."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-from methods.shared.losses import on_sphere
 
 
 class FeatureAdapter(nn.Module):
@@ -28,10 +27,10 @@ class CosineClassifier(nn.Module):
     def __init__(self, text: Tensor, scale: float) -> None:
         super().__init__()
         self.scale = scale
-        self.register_buffer("text", on_sphere(text), persistent=False)
+        self.register_buffer("text", F.normalize(text, dim=-1), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
-        return self.scale * on_sphere(features) @ self.text.T
+        return self.scale * F.normalize(features, dim=-1) @ self.text.T
 
 
 class PromptGenerator(nn.Module):
@@ -42,7 +41,7 @@ class PromptGenerator(nn.Module):
     def __init__(self, names: Tensor, tokens: int, width: int, heads: int) -> None:
         """`names`: embeddings of the classes' names; `width`: of the words to make."""
         super().__init__()
-        self.register_buffer("names", on_sphere(names), persistent=False)
+        self.register_buffer("names", F.normalize(names, dim=-1), persistent=False)
         self.queries = nn.Parameter(0.02 * torch.randn(tokens, width))
         self.norm_queries, self.norm_names = nn.LayerNorm(width), nn.LayerNorm(names.shape[1])
         self.attention = nn.MultiheadAttention(
@@ -74,4 +73,4 @@ class PromptedClassifier(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         with sdpa_kernel(SDPBackend.MATH):  # the only one that can be stacked on a CPU
             text = self.text_tower(self.generator())
-        return self.scale * on_sphere(features) @ on_sphere(text).T
+        return self.scale * F.normalize(features, dim=-1) @ F.normalize(text, dim=-1).T

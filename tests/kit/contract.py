@@ -12,14 +12,17 @@ import torch
 from torch import Tensor
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, Hosts, LoopHost, Problem, Samples
+from bench.engine.hosts.base import Host, Hosts
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
 from bench.models.base import seeded_model
 from bench.suite.methods import METHODS, WRAPPERS
 from kit.contract_models import MODELS
 from methods.base import Batch, Batches, FedAlgorithm, Message, Round, State, Task
+from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Optimiser
-from methods.core.streams import generator
+from methods.core.random import generator
 from methods.core.task import initial_tree
 
 SIZES = (7, 12, 5)

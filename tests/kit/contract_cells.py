@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bench.engine.assembly import Assembled, assemble
 from bench.engine.cell_run import Conditions
-from bench.engine.problem import Assembled, assemble
 from bench.errors import UserError
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite

@@ -12,8 +12,8 @@ from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec
 from bench.models.vit import LoraOptions
-from methods.core.task import SplitModel
 from methods.modules.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
+from methods.modules.split_model import SplitModel
 
 
 class Norm(ModelSpec):

@@ -9,15 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost, Problem, Samples
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
+from bench.engine.problem import Problem
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.mlp import MLP
 from bench.models.base import seeded_model
 from methods.base import Batch, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
-from methods.core.batches import RaggedBatches
+from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Optimiser
-from methods.core.task import SplitModel, initial_tree
+from methods.core.task import initial_tree
 from methods.fedavg import FedAvg
+from methods.modules.split_model import SplitModel
 
 CLASSES = 3
 WIDTH = 5

@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.engine.hosts.base import LoopHost
+from bench.engine.hosts.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated
 from kit.contract import make_method, run, tiny_problem, tiny_task, with_infinite_inputs
 from methods.base import Reply, State, Task, Tree
 from methods.core.optimisers import SGD
-from methods.core.task import SplitModel
 from methods.fedavg import FedAvg
 from methods.fedlora import FedLoRA
+from methods.modules.split_model import SplitModel
 from methods.shared.alignment import Alignment, capped, observed
 
 LEAF = "classifier.weight"

@@ -6,7 +6,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from bench.engine.hosts.base import Samples
 from kit.tiny import (
     CURVATURES,
     MINIMA,
@@ -27,6 +26,7 @@ from kit.tiny import (
     uneven_clients,
 )
 from methods.base import Batch, FedAlgorithm, Tree
+from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Group, Optimiser
 from methods.fedavg import FedAvg
 from methods.feddyn import FedDyn

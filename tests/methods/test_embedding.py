@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.head import Head

@@ -9,7 +9,6 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from bench.engine.hosts.base import Samples
 from kit.tiny import (
     CLASSES,
     close,
@@ -24,9 +23,10 @@ from kit.tiny import (
     task_of,
 )
 from methods.base import Batch, State, Task, Tree
-from methods.core.task import SplitModel
+from methods.core.batches import Samples
 from methods.fedavg import FedAvg
 from methods.fedlsa import FedLSA, anchor_cross_entropy, anchor_maker, anchors_of, embed, separation_loss
+from methods.modules.split_model import SplitModel
 
 IMAGE = (1, 8, 8)
 EMBEDDING = 4

@@ -13,7 +13,8 @@ from torch.func import functional_call
 
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models import model_spec
 from bench.models.base import seeded_model

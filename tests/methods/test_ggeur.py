@@ -13,7 +13,8 @@ import torch
 
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
-from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models.architectures.head import Head
 from bench.models.base import seeded_model

@@ -26,10 +26,10 @@ from kit.tiny import (
     uneven_clients,
 )
 from methods.base import Batch, FedAlgorithm, Loss, State, Task, Tree
-from methods.core.task import SplitModel
 from methods.fedavg import FedAvg
 from methods.fedntd import FedNTD, not_true_divergence
 from methods.fedprox import FedProx
+from methods.modules.split_model import SplitModel
 from methods.moon import Moon
 
 

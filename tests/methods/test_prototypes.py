@@ -8,7 +8,8 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from bench.engine.hosts.base import Host, LoopHost, Samples
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from kit.tiny import (
     CLASSES,
@@ -27,6 +28,7 @@ from kit.tiny import (
     uneven_clients,
 )
 from methods.base import Batch, FedAlgorithm, Message, Reply, State, Task, Tree
+from methods.core.batches import Samples
 from methods.fedavg import FedAvg
 from methods.fedproto import FedProto
 from methods.fedproto_avg import FedProtoAvg

@@ -8,73 +8,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
-from methods.base import FedAlgorithm, Message, Reply, Round, State, Task
-from methods.core.batches import PIECE, RaggedBatches, Samples
-from methods.core.streams import derive, generator
+from bench.engine.evaluation import Scores, score
+from bench.engine.problem import Problem
+from methods.base import Message, Reply, State
+from methods.core.batches import RaggedBatches, Samples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
 """How much of what a method makes of its clients' samples a host keeps from round to round."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Everything about a cell that does not change while it runs."""
-
-    task: Task
-    method: FedAlgorithm
-    epochs: int
-    batch_size: int
-    steps: int | None = field(default=None, kw_only=True)
-    """Of a client in a round, where not the epochs count."""
-    train: Mapping[int, Samples]
-    """Client → its training samples."""
-    validation: Mapping[int, Samples]
-    """Client → samples held out from its training data; empty where a cell holds out none."""
-    test: Mapping[str, Samples]
-    """Domain → its test set; empty while hyperparameters are chosen."""
-    own_test: Mapping[int, Mapping[str, Tensor]]
-    """Client → domain → positions in that domain's test set which are like the client's own data; empty
-    without test sets."""
-
-    def phases(self, task: Task) -> list[Round]:
-        """The exchanges before the first round, then the one that is repeated."""
-        return [*self.method.prelude(task), self.method.round(task)]
-
-    def orders(self, client: int, number: int, count: int) -> list[Tensor]:
-        """In which order the client visits its `count` samples in the epochs of a round."""
-        draw = generator(self.task.seed, "batches", client, number)
-        if self.steps is None:
-            return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
-        per_epoch = -(-count // self.batch_size)
-        epochs = [torch.randperm(count, generator=draw) for _ in range(-(-self.steps // per_epoch))]
-        in_last = self.steps - (len(epochs) - 1) * per_epoch
-        return [*epochs[:-1], epochs[-1][: in_last * self.batch_size]]
-
-    def key(self, client: int, number: int) -> int:
-        """What the random numbers of a client's steps in a round depend on; there is room to count up."""
-        return derive(self.task.seed, "steps", client, number) >> 1
-
-
-class Scores(NamedTuple):
-    """Accuracies of one model."""
-
-    test: dict[str, float]
-    """Of a client's own model only where there is no global one."""
-    own: float | None
-    validation: float | None
-    by_others: dict[str, float]
-    """Mean over the test sets by the method's other ways to predict."""
 
 
 class Hosts(Protocol):
@@ -92,6 +40,12 @@ class Hosts(Protocol):
     def save(self, folder: Path) -> None: ...
 
     def load(self, folder: Path) -> None: ...
+
+
+def is_finite(nest: Any) -> bool:
+    """Whether there is no NaN and no infinity in it (a sum that overflows counts as infinite)."""
+    sums = [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
+    return not sums or bool(torch.isfinite(torch.stack(sums)).all())
 
 
 class Host(ABC):
@@ -159,86 +113,3 @@ class Host(ABC):
 
     def _file(self, folder: Path, name: str | None = None) -> Path:
         return folder / f"clients-{name or self.name}.pt"
-
-
-class LoopHost(Host):
-    """One client after the other: the reference, and the one to debug with."""
-
-    def __init__(self, problem: Problem, name: str = "0") -> None:
-        super().__init__(problem, name)
-        self._kept: dict[int, Samples] = {}
-        self._room = KEPT_BYTES
-
-    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
-        last = len(self._phases) - 1
-        return [
-            self.work(last, number, client, message, self._samples(client, number))
-            for client, message in messages
-        ]
-
-    def _samples(self, client: int, number: int) -> Samples:
-        if client in self._kept:
-            return self._kept[client]
-        samples = self.made(client, number)
-        if not self.problem.method.resamples and samples.bytes <= self._room:
-            self._kept[client] = samples
-            self._room -= samples.bytes if samples is not self.problem.train[client] else 0
-        return samples
-
-
-def is_finite(nest: Any) -> bool:
-    """Whether there is no NaN and no infinity in it (a sum that overflows counts as infinite)."""
-    sums = [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
-    return not sums or bool(torch.isfinite(torch.stack(sums)).all())
-
-
-def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
-    """The accuracies that a client gets with this state (None: with the global model)."""
-    held_out = problem.validation.get(client)
-    validation = None if held_out is None else fraction(correct(problem, server, state, held_out))
-    if problem.method.has_global_model:
-        # Nobody asks then how a client's own model does on data unlike its own.
-        alike = [
-            Samples(*(part[positions] for part in problem.test[domain]))
-            for domain, positions in problem.own_test.get(client, {}).items()
-        ]
-        hits = [correct(problem, server, state, samples) for samples in alike]
-        own = fraction(torch.cat(hits)) if hits else None
-        return Scores(test={}, own=own, validation=validation, by_others={})
-    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
-    return Scores(
-        test={domain: fraction(hits) for domain, hits in right.items()},
-        own=own_accuracy(problem, right, client) if right else None,
-        validation=validation,
-        by_others=scores_by_others(problem, server, state),
-    )
-
-
-def scores_by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
-    if not problem.test:
-        return {}
-    return {
-        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
-        for name, method in problem.method.other_predictions().items()
-        for other in [replace(problem, method=method)]
-    }
-
-
-def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
-    hits = [right[domain][positions] for domain, positions in problem.own_test[client].items()]
-    return fraction(torch.cat(hits))
-
-
-def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
-    """For every sample whether the prediction is right."""
-    task, method = problem.task, problem.method
-    with task.evaluation():
-        parts = [
-            method.predict(task, server, state, x).argmax(dim=1) == y
-            for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
-        ]
-    return torch.cat(parts)
-
-
-def fraction(hits: Tensor) -> float:
-    return int(hits.sum()) / len(hits)

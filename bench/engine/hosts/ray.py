@@ -17,8 +17,9 @@ from ray.exceptions import GetTimeoutError
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from bench.engine.hosts.base import LoopHost, Scores
-from bench.engine.problem import assemble
+from bench.engine.assembly import assemble
+from bench.engine.evaluation import Scores
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.process import use_share
 from methods.base import Message, Reply, State
 

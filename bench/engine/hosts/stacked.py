@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from bench.engine.hosts.base import KEPT_BYTES, Host, Problem
+from bench.engine.hosts.base import KEPT_BYTES, Host
+from bench.engine.problem import Problem
 from methods.base import Message, Reply
 from methods.core.batches import PaddedBatches, Samples, stack_orders, steps_of
 from methods.core.training import STACKED

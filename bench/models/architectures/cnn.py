@@ -11,7 +11,7 @@ from torch import nn
 
 from bench.models.base import ModelSpec, Pixels
 from bench.models.linear import Linear
-from methods.core.task import SplitModel
+from methods.modules.split_model import SplitModel
 
 
 class CNN(ModelSpec):

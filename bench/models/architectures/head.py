@@ -10,7 +10,7 @@ from torch import nn
 
 from bench.models.base import ModelSpec
 from bench.models.linear import Linear
-from methods.core.task import SplitModel
+from methods.modules.split_model import SplitModel
 
 
 class Head(ModelSpec):

@@ -11,8 +11,8 @@ from torch import nn
 from bench.encoders import EncoderSpec
 from bench.models.base import Context
 from bench.models.clip import ClipSpec
-from methods.core.task import SplitModel
 from methods.modules.clip import PromptedClassifier, PromptGenerator
+from methods.modules.split_model import SplitModel
 
 
 class PromptGeneratorModel(ClipSpec):

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bench.errors import UserError, nearest
 from bench.models.vit import LoraOptions, load_weights
-from methods.core.task import SplitModel
+from methods.modules.split_model import SplitModel
 
 
 class VitLora(LoraOptions):

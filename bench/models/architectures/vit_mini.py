@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.models.vit import LoraOptions, load_weights, small_vit
-from methods.core.task import SplitModel
+from methods.modules.split_model import SplitModel
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "vit_mini.safetensors"
 SHA256 = "7d38989b2ff20597951deffef4154413e52038395e0a89831c16700fea9f0cc4"

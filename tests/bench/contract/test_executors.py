@@ -13,8 +13,10 @@ from bench.engine.cell_run import Conditions
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
-from bench.engine.hosts.base import Host, LoopHost, Problem
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from kit.cli import wait_until
 from kit.contract import (
@@ -153,7 +155,7 @@ TWO_HOSTS = Conditions(executor="ray", hosts=2)
 
 @pytest.fixture(scope="module")
 def kept_actors(ray_session: None) -> Iterator[KeptActors]:
-    from bench.engine import ray_hosts
+    from bench.engine.hosts import ray as ray_hosts
 
     with pytest.MonkeyPatch.context() as patch:
         kept = KeptActors(ray_hosts._place)

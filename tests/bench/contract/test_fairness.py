@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated

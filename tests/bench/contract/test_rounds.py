@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost, Problem
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
+from bench.engine.problem import Problem
 from kit.contract import (
     BATCH,
     NORM_BATCH,

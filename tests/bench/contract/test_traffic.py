@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from kit.contract import (
     WatchedProblem,
     Work,

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, LoopHost, Problem
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
 from kit.tiny import close, mlp_task, uneven_clients
 from methods.fedavg import FedAvg
 from methods.scaffold import Scaffold

@@ -52,7 +52,7 @@ def test_what_is_together_in_many_dimensions_is_together_in_two() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_model_that_blew_up_has_no_picture(tmp_path: Path, value: float) -> None:
-    from bench.engine.hosts.base import Problem
+    from bench.engine.problem import Problem
     from bench.engine.projection import write_projection
     from kit.tiny import mlp_task, uneven_clients
     from methods.fedlsa import FedLSA

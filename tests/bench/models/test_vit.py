@@ -13,15 +13,16 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.func import functional_call
 
+from bench.engine.assembly import assemble
 from bench.engine.executors import choose
-from bench.engine.problem import assemble
 from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
 from kit.contract_cells import cell_config
-from methods.core.task import SplitModel, initial_tree
+from methods.core.task import initial_tree
 from methods.modules.lora import AdaptedLinear, adapted_layers
+from methods.modules.split_model import SplitModel
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,12 @@
-"""Random numbers as a function of a key, so that they are the same one client at a time and in a stack.
+"""Random numbers that depend on a seed or key and a purpose alone, so that no draw can shift another.
 
-A counter is mixed with the key by the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable
-Pseudorandom Number Generators", OOPSLA 2014), in operations that work inside `vmap` and on every device.
+`generator` serves what is drawn once per client and round. `uniform` and `normal` serve draws inside a
+training step: they are functions of a key, the same for one client at a time and in a stack. A counter is
+mixed with the key by the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
+Number Generators", OOPSLA 2014), in operations that work inside `vmap` and on every device.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 
@@ -16,6 +19,16 @@ _STREAM = 2**40
 """Numbers that one stream of a key can give before it meets the next."""
 _FRACTION_BITS = 24
 """As many as a float32 holds."""
+
+
+def derive(seed: int, stream: str, *keys: int) -> int:
+    """A 63-bit seed that depends on all of its arguments and on nothing else."""
+    text = f"{seed}/{stream}/{'/'.join(map(str, keys))}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def generator(seed: int, stream: str, *keys: int) -> torch.Generator:
+    return torch.Generator().manual_seed(derive(seed, stream, *keys))
 
 
 def uniform(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.device) -> Tensor:

@@ -1,0 +1,207 @@
+"""From a cell's configuration to the problem that hosts and server work on. The same in every process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.data import dataset_spec, load_dataset
+from bench.data.base import Dataset, Split, normalised
+from bench.data.cache import cache_root
+from bench.data.manage import deviations
+from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
+from bench.encoders import encoder_spec
+from bench.engine.problem import Problem
+from bench.errors import UserError
+from bench.models import model_spec
+from bench.models.base import Context, seeded_model
+from bench.suite.methods import METHODS
+from bench.validation import validated, validated_union
+from methods.base import FedAlgorithm
+from methods.core.batches import Samples
+from methods.core.optimisers import Optimiser
+from methods.core.random import derive
+from methods.core.task import Task, initial_tree
+from methods.core.tree import Tree
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """What a result was computed from."""
+
+    data_checksum: str
+    partition_hash: str
+    initial_weights: str
+    data_notes: tuple[str, ...]
+    """How the data differ from what was published, where only a part of them is there."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    problem: Problem
+    fingerprints: Fingerprints
+
+
+def assemble(
+    config: Mapping[str, Any],
+    data_root: Path | None = None,
+    clients: Collection[int] | None = None,
+    gpus: float = 0.0,
+) -> Assembled:
+    """Build the problem of a cell; with `clients`, the training data of these alone."""
+    device = best_device(gpus)
+    seed = config["seed"]
+    options = dict(config["dataset"])
+    dataset_name = options.pop("name")
+    dataset = load_dataset(dataset_name, options, data_root)
+    notes = deviations(dataset, dataset_spec(dataset_name, options))
+    if "encoder" in config:
+        dataset = _embedded(dataset, config["encoder"], device)
+    partition = make_partition(partition_spec(config["partition"]), dataset, seed)
+    method = _method(config)
+    task = _task(config, method, dataset, partition, device)
+    _check(config, method, task)
+    groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
+    wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
+    train, validation = {}, {}
+    for k, group in wanted.items():
+        kept, held_out = zip(*(_split(client, dataset, config, seed) for client in group), strict=True)
+        train[k] = _gather(dataset.train, kept, device)
+        if config["training"]["validation"] > 0:
+            validation[k] = _gather(dataset.train, held_out, device)
+    tested = config["evaluation"].get("test", True)
+    problem = Problem(
+        task=task,
+        method=method,
+        epochs=config["training"]["epochs"],
+        batch_size=config["training"]["batch_size"],
+        steps=config["training"].get("steps"),
+        train=train,
+        validation=validation,
+        test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
+        own_test={k: _own_test(group, device) for k, group in wanted.items() if tested},
+    )
+    return Assembled(problem, _fingerprints(dataset, partition, task, notes))
+
+
+def check_method(config: Mapping[str, Any], like: Assembled) -> None:
+    """Whether the method of this cell can work in a setting that was assembled for another one."""
+    method = _method(config)
+    _check(config, method, replace(like.problem.task, optimiser=_optimiser(config, method)))
+
+
+def best_device(gpus: float) -> torch.device:
+    """CUDA for those who were given a share of it, Apple's GPU where there is one, else the CPU."""
+    if gpus > 0 and torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _method(config: Mapping[str, Any]) -> FedAlgorithm:
+    name = config["method"]["name"]
+    return validated(METHODS.load(name), config["method"]["hyperparameters"], f"method '{name}'")
+
+
+def _check(config: Mapping[str, Any], method: FedAlgorithm, task: Task) -> None:
+    try:
+        method.check(task)
+    except ValueError as error:
+        raise UserError(f"method '{config['method']['name']}' {error}") from None
+
+
+def _optimiser(config: Mapping[str, Any], method: FedAlgorithm) -> Optimiser:
+    """The method's own, or else the suite's."""
+    if method.client_optimiser is not None:
+        return method.client_optimiser
+    return validated_union(Optimiser, config["training"]["optimiser"], "training.optimiser")
+
+
+def _task(
+    config: Mapping[str, Any],
+    method: FedAlgorithm,
+    dataset: Dataset,
+    partition: Partition,
+    device: torch.device,
+) -> Task:
+    first = next(iter(dataset.train.values()))
+    spec = model_spec(config["model"])
+    encoder = encoder_spec(config["encoder"]["name"]) if "encoder" in config else None
+    context = Context(tuple(dataset.classes), encoder, cache_root())
+    model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config["seed"], context).to(device)
+    return Task(
+        model=model,
+        initial=initial_tree(model),
+        classes=len(dataset.classes),
+        clients=len(partition.clients),
+        optimiser=_optimiser(config, method),
+        seed=config["seed"],
+        domains=_domain_numbers(partition, dataset),
+        input_shape=first.x.shape[1:],
+    )
+
+
+def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
+    own = [client.domain for client in partition.clients]
+    return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
+
+
+def _embedded(dataset: Dataset, encoder: Mapping[str, Any], device: torch.device) -> Dataset:
+    from bench.encoders.embedding import embed
+
+    embedded = embed(dataset, encoder_spec(encoder["name"]), cache_root(), device=str(device))
+    return normalised(embedded) if encoder["normalised"] else embedded
+
+
+def _split(
+    client: Client, dataset: Dataset, config: Mapping[str, Any], seed: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """A client's positions to train on and to hold out, per domain."""
+    share = config["training"]["validation"]
+    if share == 0:
+        return client.train, {}
+    rng = np.random.default_rng(derive(seed, "validation"))
+    kept, held_out = {}, {}
+    for domain, positions in client.train.items():
+        labels = dataset.train[domain].y[positions]
+        kept[domain], held_out[domain] = split_validation(positions, labels, share, rng)
+    return kept, held_out
+
+
+def _gather(
+    splits: Mapping[str, Split], parts: Collection[Mapping[str, np.ndarray]], device: torch.device
+) -> Samples:
+    pieces = [_tensors(splits[name], at, device) for part in parts for name, at in part.items()]
+    return Samples(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))
+
+
+def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -> Samples:
+    at = slice(None) if positions is None else positions
+    x, y = torch.from_numpy(np.array(split.x[at])), torch.from_numpy(np.array(split.y[at]))
+    if x.dim() == 4:  # indexing keeps this layout, in which convolutions and pooling are far quicker
+        x = x.contiguous(memory_format=torch.channels_last)
+    return Samples(x.to(device), y.to(device))
+
+
+def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torch.Tensor]:
+    domains = dict.fromkeys(domain for client in group for domain in client.test)
+    return {
+        domain: torch.from_numpy(
+            np.unique(np.concatenate([client.test[domain] for client in group if domain in client.test]))
+        ).to(device)
+        for domain in domains
+    }
+
+
+def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:
+    weights = hashlib.sha256()
+    frozen = {name: leaf for name, leaf in task.model.named_parameters() if not leaf.requires_grad}
+    for name, leaf in (task.initial | Tree(frozen)).items():
+        weights.update(name.encode())
+        weights.update(leaf.cpu().contiguous().numpy().tobytes())
+    return Fingerprints(dataset.checksum, partition.digest, weights.hexdigest()[:16], tuple(notes))

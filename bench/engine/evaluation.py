@@ -1,0 +1,78 @@
+"""Accuracies of the global model and of the clients' own models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bench.engine.problem import Problem
+from methods.base import State
+from methods.core.batches import PIECE, Samples
+
+
+class Scores(NamedTuple):
+    """Accuracies of one model."""
+
+    test: dict[str, float]
+    """Of a client's own model only where there is no global one."""
+    own: float | None
+    validation: float | None
+    by_others: dict[str, float]
+    """Mean over the test sets by the method's other ways to predict."""
+
+
+def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
+    """The accuracies that a client gets with this state (None: with the global model)."""
+    held_out = problem.validation.get(client)
+    validation = None if held_out is None else fraction(correct(problem, server, state, held_out))
+    if problem.method.has_global_model:
+        # Nobody asks then how a client's own model does on data unlike its own.
+        alike = [
+            Samples(*(part[positions] for part in problem.test[domain]))
+            for domain, positions in problem.own_test.get(client, {}).items()
+        ]
+        hits = [correct(problem, server, state, samples) for samples in alike]
+        own = fraction(torch.cat(hits)) if hits else None
+        return Scores(test={}, own=own, validation=validation, by_others={})
+    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
+    return Scores(
+        test={domain: fraction(hits) for domain, hits in right.items()},
+        own=own_accuracy(problem, right, client) if right else None,
+        validation=validation,
+        by_others=scores_by_others(problem, server, state),
+    )
+
+
+def scores_by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
+    if not problem.test:
+        return {}
+    return {
+        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
+        for name, method in problem.method.other_predictions().items()
+        for other in [replace(problem, method=method)]
+    }
+
+
+def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
+    hits = [right[domain][positions] for domain, positions in problem.own_test[client].items()]
+    return fraction(torch.cat(hits))
+
+
+def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
+    """For every sample whether the prediction is right."""
+    task, method = problem.task, problem.method
+    with task.evaluation():
+        parts = [
+            method.predict(task, server, state, x).argmax(dim=1) == y
+            for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
+        ]
+    return torch.cat(parts)
+
+
+def fraction(hits: Tensor) -> float:
+    return int(hits.sum()) / len(hits)

@@ -1,0 +1,35 @@
+"""The executor `loop`: one client after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.engine.hosts.base import KEPT_BYTES, Host
+from bench.engine.problem import Problem
+from methods.base import Message, Reply
+from methods.core.batches import Samples
+
+
+class LoopHost(Host):
+    """One client after the other: the reference, and the one to debug with."""
+
+    def __init__(self, problem: Problem, name: str = "0") -> None:
+        super().__init__(problem, name)
+        self._kept: dict[int, Samples] = {}
+        self._room = KEPT_BYTES
+
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+        last = len(self._phases) - 1
+        return [
+            self.work(last, number, client, message, self._samples(client, number))
+            for client, message in messages
+        ]
+
+    def _samples(self, client: int, number: int) -> Samples:
+        if client in self._kept:
+            return self._kept[client]
+        samples = self.made(client, number)
+        if not self.problem.method.resamples and samples.bytes <= self._room:
+            self._kept[client] = samples
+            self._room -= samples.bytes if samples is not self.problem.train[client] else 0
+        return samples

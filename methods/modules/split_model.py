@@ -1,0 +1,34 @@
+"""A network in the parts that methods call: encoder, projector, classifier."""
+
+from torch import Tensor, nn
+
+from methods.modules.pixels import Pixels
+
+
+class SplitModel(nn.Module):
+    """x → encoder → z → projector → classifier → logits, in parts that a method can call.
+
+    A model without a projector has the identity there; `feature_size` and `embedding_size` are the widths
+    of the encoder's and the projector's output.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        projector: nn.Module,
+        classifier: nn.Module,
+        *,
+        feature_size: int,
+        embedding_size: int,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.projector, self.classifier = encoder, projector, classifier
+        self.feature_size, self.embedding_size = feature_size, embedding_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.projector(self.encoder(x)))
+
+    def pixels(self, x: Tensor) -> Tensor:
+        """Bytes of images as the model's first layer turns them into floats."""
+        layer = next((module for module in self.modules() if isinstance(module, Pixels)), None)
+        return x if layer is None else layer(x)
