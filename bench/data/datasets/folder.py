@@ -70,4 +70,4 @@ def spread(number: int, share: float) -> np.ndarray:
     """Marks number − int((1 − share)·number) positions, spread evenly; 0.3 gives the split of PACS."""
     rest = 1 - Fraction(str(share))
     whole = [int(position * rest) for position in range(number + 1)]
-    return np.diff(whole) == 0
+    return np.equal(np.diff(whole), 0)
