@@ -27,6 +27,8 @@ def split(
     finds the widths, and a UserError says why a module cannot be divided there: classifier(projector(
     encoder(x))) must be the module's own output.
     """
+    if not list(module.children()):  # a single layer
+        module = nn.Sequential(module)
     classifier = classifier or _last_linear(module)
     head = _submodule(module, classifier)
     middle: nn.Module = nn.Identity()
@@ -55,8 +57,9 @@ def split(
         found = _output(head, embedding, f"'{classifier}'")
         if found.shape != expected.shape or not torch.allclose(found, expected, rtol=1e-4, atol=1e-5):
             raise UserError(
-                f"model: {removed} cannot be its last step: the parts one after another give another output than the "
-                "whole; name the layer that gives the logits by 'classifier', the one before by 'projector'"
+                f"model: {removed} cannot be its last step: the parts one after another give another output "
+                "than the whole; name the layer that gives the logits by 'classifier', the one before by "
+                "'projector'"
             )
     return SplitModel(whole, middle, head, feature_size=z.shape[1], embedding_size=embedding.shape[1])
 

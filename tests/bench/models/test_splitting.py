@@ -84,6 +84,12 @@ def test_bytes_of_pictures_are_standardised() -> None:
     assert model.feature_size == 4
 
 
+def test_a_single_layer_is_a_classifier() -> None:
+    layer = nn.Linear(5, 3)
+    model = split(layer, (5,), 3)
+    assert model.classifier is layer and model.feature_size == 5
+
+
 def test_a_model_with_batch_norm_is_trained_by_a_federation(plain: Plain) -> None:
     task = task_of(split(plain, (5,), 3, "head"))
     clients = [samples([0, 1, 2, 1], seed=k) for k in range(3)]
