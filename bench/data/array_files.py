@@ -20,7 +20,7 @@ FOLDERS_OF_SPLITS = frozenset({"train", "test"})
 
 @dataclass(frozen=True)
 class RawSplits:
-    """Images as (N, H, W) or (N, H, W, 3), and labels, as files store them."""
+    """Images of shape (N, H, W) or (N, H, W, 3), and their labels, as stored in files."""
 
     x_train: np.ndarray
     y_train: np.ndarray

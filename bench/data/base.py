@@ -77,7 +77,7 @@ class TrainTest(NamedTuple):
     test: Split
 
 
-# Left out where there is none, so that configurations without it keep their identity.
+# Omitted if there is none, so that configurations without it keep their identity.
 Limit = Annotated[int | None, Field(ge=1, exclude_if=lambda limit: limit is None)]
 """Maximum number of samples of each train and each test set, spread evenly over it."""
 
@@ -108,11 +108,11 @@ class DatasetSpec(BaseModel):
         return tuple(self.counts)
 
     def published_sizes(self) -> Mapping[str, tuple[int, int] | None]:
-        """Every domain there can be → its published sizes of train and test, None if there are none."""
+        """Every domain of the dataset → its published sizes of train and test, None if there are none."""
         return self.counts
 
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
-        """The domains, of all there can be, whose files are below the root."""
+        """The domains of the dataset whose files exist below the root."""
         return tuple(self.published_sizes())
 
     def place_of(self, path: Path) -> Path:

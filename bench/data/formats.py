@@ -1,4 +1,4 @@
-"""Readers of array files that never execute what they read."""
+"""Readers of array files; none of them executes code from a file."""
 
 import bz2
 import gzip
@@ -69,7 +69,8 @@ def as_bytes(images: np.ndarray) -> np.ndarray:
         return images
     if not (np.issubdtype(images.dtype, np.floating) and images.min() >= 0 and images.max() <= 1):
         raise ValueError("images are neither bytes nor numbers from 0 to 1")
-    return np.rint(images * 255).astype(np.uint8)
+    rounded: np.ndarray = np.rint(images * 255).astype(np.uint8)
+    return rounded
 
 
 def cifar_binary(data: bytes, label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +91,7 @@ def _planes(rows: np.ndarray) -> np.ndarray:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Knows plain values and numpy arrays; any other name in the file is refused before it is looked up."""
+    """Accepts plain values and numpy arrays; any other name in the file is refused before it is imported."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
@@ -101,7 +102,7 @@ class _ArrayUnpickler(pickle.Unpickler):
             return np.dtype
         if module == "_codecs" and name == "encode":  # how Python 3 writes bytes in old protocols
             return _latin1
-        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which a file of arrays never does")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which no file of arrays does")
 
 
 def _empty_array(_subtype: Any, _shape: Any, _type: Any) -> np.ndarray:

@@ -21,7 +21,7 @@ class ImageFolders(DatasetSpec):
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that pictures are scaled to."""
-    # Left out where it is the usual one, so that configurations without it keep their identity.
+    # Omitted if it is the default, so that configurations without it keep their identity.
     fit: Fit = Field(default="stretch", exclude_if=lambda fit: fit == "stretch")
     """Stretch pictures to the square, or crop its middle out of them."""
 
@@ -32,7 +32,7 @@ class ImageFolders(DatasetSpec):
 
     @abstractmethod
     def in_train(self, positions: np.ndarray) -> np.ndarray:
-        """Which positions in a domain's order (by class, then by file name) are train; the rest is test."""
+        """Which positions in a domain's order (by class, then by file name) are train; others are test."""
 
     def fingerprint(self, root: Path | None) -> str:
         return fingerprint([self.locate(root)])
@@ -109,7 +109,7 @@ def source_place(path: Path, stem: str) -> Path:
     suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.lower().endswith(suffix)), "")
     if not (suffix or path.is_dir()):
         raise UserError(
-            f"{path} is neither a folder nor an archive ({', '.join(ARCHIVE_SUFFIXES)}); name one"
+            f"{path} is neither a folder nor an archive ({', '.join(ARCHIVE_SUFFIXES)}); give the path of one"
         )
     return Path(stem + suffix)
 

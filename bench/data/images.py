@@ -1,4 +1,4 @@
-"""Pixels to arrays: any picture becomes an RGB square."""
+"""Decodes pictures of any kind into arrays of square RGB images."""
 
 import io
 import os
@@ -15,8 +15,8 @@ from bench.data.sources import Source, reading
 CHUNK = 512
 
 Fit = Literal["stretch", "crop"]
-"""How a picture becomes a square: without regard to its proportions, or by cutting out its middle, scaled
-bicubically as encoders expect."""
+"""How a picture becomes a square: stretched without regard to its proportions, or its middle cropped and
+scaled bicubically, as encoders expect."""
 
 
 def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch") -> np.ndarray:
@@ -32,7 +32,7 @@ def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch
 
     contents = source.contents(names)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        # In pieces, so that a large archive is never in memory as a whole.
+        # In chunks, so that a large archive is never in memory as a whole.
         while piece := list(islice(contents, CHUNK)):
             for _ in pool.map(decode, piece):
                 pass
@@ -63,13 +63,13 @@ def planes(images: np.ndarray) -> np.ndarray:
 
 
 def _square(picture: Image.Image, size: int) -> np.ndarray:
-    """Bilinear; Pillow widens the filter when it makes a picture smaller, so nothing is skipped."""
+    """Scaled bilinearly; for smaller sizes Pillow widens the filter, so that every pixel counts."""
     pixels = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
 def _middle(picture: Image.Image, size: int) -> np.ndarray:
-    """The shorter side becomes `size`; of the longer one, the same is cut off at both ends."""
+    """The middle square, after the shorter side has been scaled to `size`."""
     width, height = picture.size
     shorter = min(width, height)
     # Rounded as torchvision's transforms do.

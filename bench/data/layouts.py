@@ -1,4 +1,4 @@
-"""Which domain, split and class a picture belongs to, read from the folders it lies in."""
+"""Which domain, split and class a picture belongs to, according to the folders that contain it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Picture(NamedTuple):
 def arranged(names: Iterable[str], domain: str) -> list[Picture]:
     """Pictures `DOMAIN/CLASS/file` or `CLASS/file`, sorted; a ValueError says which one is out of place.
 
-    A level of folders named train, test or val may stand above or below the domains. Folders that all
-    pictures share are left out; the last of them names the only domain, or else `domain` does.
+    Folders named train, test or val may be above or below those of the domains. Folders that all pictures
+    have in common are ignored; a single domain is named after the last of them, or else `domain`.
     """
     folders = {name: name.split("/")[:-1] for name in names}
     if not folders:
@@ -37,10 +37,10 @@ def arranged(names: Iterable[str], domain: str) -> list[Picture]:
     depth = len(levels[shallowest])
     stray = next((name for name, parts in levels.items() if len(parts) != depth), None)
     if stray is not None:
-        raise ValueError(f"{shallowest} and {stray} lie at different depths; {LAYOUT}")
+        raise ValueError(f"{shallowest} and {stray} are at different depths; {LAYOUT}")
     at = _split_level(list(levels.values()), depth)
     if depth - (at is not None) not in (1, 2):
-        raise ValueError(f"{shallowest} lies in {'too many folders' if depth else 'no folder'}; {LAYOUT}")
+        raise ValueError(f"{shallowest} is in {'too many folders' if depth else 'no folder'}; {LAYOUT}")
     pictures = []
     for name, parts in levels.items():
         split = "" if at is None else parts[at].lower()
@@ -54,8 +54,7 @@ def arranged(names: Iterable[str], domain: str) -> list[Picture]:
 def in_test(splits: Sequence[str]) -> list[bool] | None:
     """Which pictures of a domain are test, by the names of their folders; None if no folder says so.
 
-    A folder `val` holds the test set where there is no folder `test`, and further train pictures where
-    there is one.
+    A folder `val` holds the test set if there is no folder `test`, and more train pictures if there is one.
     """
     held_out = TEST if TEST.intersection(splits) else VALIDATION
     marks = [split in held_out for split in splits]

@@ -33,7 +33,7 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class Imported:
-    """What `import_data` has put where."""
+    """The result of an import: where the files are now, and what they contain."""
 
     target: Path
     rows: list[CheckRow]
@@ -112,7 +112,7 @@ def import_data(name: str, path: Path, root: Path, link: bool = False) -> Import
     if target.exists():
         raise UserError(f"{target} already exists; remove it first if you want to replace it")
     with _staging(root) as staging:
-        # A link is enough to look at the data as the dataset will: nothing is copied before it is known good.
+        # The data are checked through a link, so that nothing is copied before they are known to be good.
         staged = staging / "linked" / place
         staged.parent.mkdir(parents=True)
         staged.symlink_to(path.resolve())
@@ -128,7 +128,7 @@ def import_data(name: str, path: Path, root: Path, link: bool = False) -> Import
 
 
 def _all_present(spec: DatasetSpec, name: str, path: Path, root: Path) -> list[CheckRow]:
-    """The splits of every domain; a UserError if a domain that is there is damaged, or if there is none."""
+    """A row per split of every domain; a UserError if a present domain is damaged, or if none is present."""
     present = spec.present_domains(root)
     if not present:
         raise UserError(f"{path} holds no complete domain of '{name}'; {spec.origin}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +35,7 @@ class OwnData(DatasetSpec):
     """The domains to use, in this order; None: all of them, sorted by name."""
     limit: Limit = None
     digest: str | None = Field(default=None, pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}$")
-    """Of the files' content. Filled in when the suite is planned; given in a suite, it pins the data."""
+    """Digest of the files' content, computed when a suite is planned; in a suite file, it pins the data."""
 
     _root: Path | None = PrivateAttr(default=None)
 
@@ -88,10 +89,12 @@ class OwnData(DatasetSpec):
         with contextlib.suppress(OSError):
             return note.read_text(encoding="ascii")
         digest = self.content_digest()[:DIGEST_LENGTH]
-        # Without a place to keep it, it is computed each time.
+        # If it cannot be stored, it is computed each time.
         with contextlib.suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_text(digest, encoding="ascii")
+            draft = note.with_name(f".{note.name}.{os.getpid()}")
+            draft.write_text(digest, encoding="ascii")
+            draft.replace(note)
         return digest
 
     def location(self) -> Path:

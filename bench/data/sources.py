@@ -1,4 +1,4 @@
-"""Files as the user has them: a folder, a zip or a tar, read in place and never unpacked."""
+"""Folders, zip and tar archives as sources of named files; archives are read without unpacking them."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ def reading(path: Path, member: str = "") -> Iterator[None]:
         yield
     except (UserError, MemoryError):
         raise
-    # Decoders raise nearly anything on damaged bytes, so nothing less than Exception will do.
+    # Decoders raise nearly any exception on damaged bytes.
     except Exception as error:
         place = f"{member} in {path}" if member else str(path)
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -34,7 +34,7 @@ def reading(path: Path, member: str = "") -> Iterator[None]:
 
 
 def file_times(path: Path) -> str:
-    """Changes with the name, size or time of any file in a folder, or of the one file that it is."""
+    """A digest that changes with the name, size or time of any file in a folder, or of a single file."""
     digest = hashlib.sha256()
     with reading(path):
         if path.is_file():
@@ -48,7 +48,7 @@ def file_times(path: Path) -> str:
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """Changes with the names, sizes and times of the files, and with what is in the folders."""
+    """A digest that changes with the sizes and times of the files, and when a folder gains or loses files."""
     digest = hashlib.sha256()
     for path in paths:
         with reading(path):
@@ -71,7 +71,7 @@ def _folder_times(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 class Source(ABC):
-    """Named byte strings, listed and read in order."""
+    """A collection of named files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -140,7 +140,7 @@ class _Tar(Source):
     def _names(self) -> list[str]:
         with reading(self.path), tarfile.open(self.path) as archive:
             members = archive.getmembers()
-            # A tar ends with a block of zeros; tarfile does not mind if it is cut off between two files.
+            # A tar ends with a block of zeros; tarfile does not notice if the file ends between two members.
             if archive.fileobj and archive.fileobj.tell() <= archive.offset:
                 raise EOFError("its end is missing")
         _safe(self.path, [member.name for member in members])
@@ -148,7 +148,7 @@ class _Tar(Source):
 
     def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         wanted = set(names)
-        # In the order of the file: a compressed tar cannot go back.
+        # In the order of the archive, because a compressed tar can only be read forwards.
         with reading(self.path), tarfile.open(self.path) as archive:
             for member in archive:
                 name = member.name.removeprefix("./")
@@ -164,7 +164,7 @@ def _safe(path: Path, names: list[str]) -> list[str]:
         parts = PurePosixPath(name.replace("\\", "/"))
         if parts.is_absolute() or ".." in parts.parts or ":" in (parts.parts or ("",))[0]:
             raise UserError(
-                f"{path} holds a file that would lie outside its folder ('{name}'); "
-                "do not trust this archive, get it from its official place"
+                f"{path} contains a file that would be placed outside its folder ('{name}'); "
+                "do not trust this archive; get it from its official site"
             )
     return names

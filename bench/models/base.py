@@ -1,4 +1,4 @@
-"""What a model file provides: its options, and how to build it."""
+"""The base class of models: their options, and how to build them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
 
 @dataclass(frozen=True)
 class Context:
-    """What a model may depend on besides the sizes of its inputs and outputs."""
+    """What a model may depend on, apart from the sizes of its inputs and outputs."""
 
     class_names: tuple[str, ...]
     encoder: EncoderSpec | None
-    """What the inputs were encoded with; None: they are the data's own."""
+    """The encoder that produced the inputs; None: the inputs are the original data."""
     cache_root: Path
 
 

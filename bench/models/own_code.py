@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def keep_source(text: str) -> Path:
     try:
         if not target.exists() or _read(target) != text:
             target.parent.mkdir(parents=True, exist_ok=True)
-            draft = target.with_name(f".{target.name}.{id(text)}")
+            draft = target.with_name(f".{target.name}.{os.getpid()}")
             draft.write_text(text, encoding="utf-8")
             draft.replace(target)
     except OSError as error:

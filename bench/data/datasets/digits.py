@@ -33,7 +33,7 @@ def _digit_pictures(paths: Sequence[Path], size: int) -> TrainTest:
         *above, folder, _ = ("", *name.split("/"))
         if not (len(folder) == 1 and folder.isdecimal()):
             raise UserError(
-                f"{name} in {source.path} lies in no folder 0 to 9; arrange the pictures as DIGIT/*.jpg"
+                f"{name} in {source.path} is in no folder 0 to 9; arrange the pictures as DIGIT/*.jpg"
             )
         found.append((int(folder), name, bool(TEST_FOLDERS.intersection(above))))
     if not found:

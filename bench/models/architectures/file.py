@@ -33,7 +33,7 @@ class ModelFile(ModelSpec):
     options: dict[str, Any] = Field(default={}, exclude_if=lambda options: not options)
     """Further keyword arguments of the function."""
     digest: str | None = Field(default=None, pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}$")
-    """Of the file's content. Filled in when the suite is planned; given in a suite, it pins the file."""
+    """Digest of the file's content, computed when a suite is planned; in a suite file, it pins the file."""
 
     def identified(self) -> Self:
         if self.digest is not None:

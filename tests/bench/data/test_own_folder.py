@@ -118,7 +118,7 @@ def test_options(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ({"readme.txt": b""}, "no pictures; arrange"),
-        ({"1.png": picture(1), "2.png": picture(2)}, "lies in no folder"),
+        ({"1.png": picture(1), "2.png": picture(2)}, "is in no folder"),
         ({"a/1.png": picture(1), "b/c/2.png": picture(2)}, "different depths"),
         ({f"{a}/{b}/{c}/1.png": picture(1) for a in "xy" for b in "uv" for c in "cd"}, "too many folders"),
         ({"dog/1.png": picture(1), "dog/2.png": picture(2)}, "one class only, 'dog'"),

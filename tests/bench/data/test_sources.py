@@ -41,7 +41,7 @@ def test_folder_and_archives_read_alike(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("archive", ["set.zip", "set.tar.gz"])
 def test_names_that_leave_the_folder_are_refused(archive: str, name: str, tmp_path: Path) -> None:
     path = WRITERS[archive](tmp_path / archive, FILES | {name: picture(1)})
-    with pytest.raises(UserError, match="outside its folder"):
+    with pytest.raises(UserError, match="placed outside its folder"):
         _ = open_source(path).names
 
 
