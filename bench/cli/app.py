@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -44,8 +45,20 @@ def _root(
 Suite = Annotated[str, typer.Option("--suite", help="Name of a suite, or the path of a suite file.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
 TunedDir = Annotated[Path, typer.Option("--tuned-dir", help="Folder of what `bench tune` has found.")]
+
+
+def _set_data_root(folder: Path | None) -> Path | None:
+    """Tell the whole process: a suite's own data are looked for there when its cells are planned."""
+    if folder is not None:
+        os.environ["BENCH_DATA_ROOT"] = str(folder)
+    return folder
+
+
 DataRoot = Annotated[
-    Path | None, typer.Option("--data-root", envvar="BENCH_DATA_ROOT", help="Folder of the datasets.")
+    Path | None,
+    typer.Option(
+        "--data-root", envvar="BENCH_DATA_ROOT", callback=_set_data_root, help="Folder of the datasets."
+    ),
 ]
 CpusPerTrial = Annotated[float, typer.Option(help="CPU cores (and threads) of a trial.")]
 GpusPerTrial = Annotated[
@@ -252,8 +265,13 @@ DatasetName = Annotated[str, typer.Argument(help="Name of a dataset.")]
 
 
 @data.command(name="check")
-def check_data(name: DatasetName, data_root: DataRoot = None) -> None:
-    """Read every file and compare the counts with the known ones."""
+def check_data(
+    name: Annotated[
+        str, typer.Argument(help="Name of a dataset, or path of your own folder, archive or .npz file.")
+    ],
+    data_root: DataRoot = None,
+) -> None:
+    """Read every file and compare the sizes with the published ones."""
     from bench.cli.data import check
 
     raise typer.Exit(check(name, data_root))

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -90,7 +90,7 @@ def picture_names(source: Source) -> list[str]:
         name
         for name in source.names
         if name.lower().endswith(PICTURE_SUFFIXES)
-        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+        and not any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
     ]
 
 

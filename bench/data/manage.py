@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.data import dataset_spec
+from bench.data import dataset_spec, registry
 from bench.data.array_files import ArrayFiles
 from bench.data.base import Dataset, DatasetSpec, TrainTest
+from bench.data.own import OwnData
 from bench.errors import UserError
 
 OK = "ok"
@@ -106,7 +107,7 @@ def import_data(name: str, path: Path, root: Path, link: bool = False) -> Import
     """Copy or link a folder or file to where the dataset looks for it, once all of it has been decoded."""
     if not path.exists():
         raise UserError(f"{path} does not exist; give the path of a folder or file to import")
-    spec = dataset_spec(name, {}, root)
+    spec = _published_spec(name)
     place = spec.place_of(path)
     target = root / place
     if target.exists():
@@ -125,6 +126,14 @@ def import_data(name: str, path: Path, root: Path, link: bool = False) -> Import
         target.parent.mkdir(parents=True, exist_ok=True)
         staged.replace(target)
     return Imported(target, rows)
+
+
+def _published_spec(name: str) -> DatasetSpec:
+    """The dataset with its default options; own data have none, and cannot be imported or fetched."""
+    kind = registry.load(name)
+    if issubclass(kind, OwnData):
+        raise UserError(f"dataset '{name}' has no files to import or fetch: {kind.origin}")
+    return dataset_spec(name, {})
 
 
 def _all_present(spec: DatasetSpec, name: str, path: Path, root: Path) -> list[CheckRow]:
@@ -153,7 +162,7 @@ def _copied(path: Path, copy: Path) -> Path:
 
 def fetch(name: str, root: Path) -> list[Path]:
     """Download the files whose addresses torchvision knows, except those that are there and intact."""
-    spec = dataset_spec(name, {})
+    spec = _published_spec(name)
     if not (isinstance(spec, ArrayFiles) and spec.downloads):
         raise UserError(f"dataset '{name}' cannot be fetched: {spec.origin}")
     return [

@@ -8,7 +8,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
@@ -18,6 +18,7 @@ from bench.data.sources import ARCHIVE_SUFFIXES, file_times
 from bench.errors import UserError, nearest
 
 DIGEST_LENGTH = 16
+_DOMAINS: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
 
 class OwnData(DatasetSpec):
@@ -26,6 +27,11 @@ class OwnData(DatasetSpec):
     The digest of the files becomes part of the options, so that a cell's identity follows the data, and the
     decoded arrays in the cache are found without the files.
     """
+
+    origin: ClassVar[str] = (
+        "own data stay where they are: give their path in the suite, as in "
+        "dataset: {name: folder, path: DIR} or dataset: {name: arrays, path: FILE.npz}"
+    )
 
     path: str = Field(min_length=1)
     """Absolute, or relative to the current directory, the data root or the cache, in this order."""
@@ -48,7 +54,11 @@ class OwnData(DatasetSpec):
         return spec
 
     def domain_names(self) -> tuple[str, ...]:
-        present = self.all_domains()
+        # A plan asks for every cell, and the digest tells whether the answer is still right.
+        key = (type(self).__name__, str(self.location().resolve()), self.digest or self.current_digest())
+        if key not in _DOMAINS:
+            _DOMAINS[key] = self.all_domains()
+        present = _DOMAINS[key]
         for domain in self.domains or ():
             if domain not in present:
                 raise UserError(f"{self.path} has no domain '{domain}'; {nearest(domain, present)}")

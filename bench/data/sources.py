@@ -41,9 +41,10 @@ def file_times(path: Path) -> str:
             return hashlib.sha256(repr(_file_time(path)).encode()).hexdigest()
         for folder, subfolders, files in os.walk(path, followlinks=True):
             subfolders.sort()
+            below = os.path.relpath(folder, path)
             for file in sorted(files):
-                about = _file_time(Path(folder, file))
-                digest.update(f"{os.path.relpath(folder, path)}/{file} {about}\n".encode())
+                about = os.stat(f"{folder}{os.sep}{file}")  # noqa: PTH116  (several times faster than Path)
+                digest.update(f"{below}/{file} {about.st_size} {about.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -108,8 +109,8 @@ class _Folder(Source):
     def _names(self) -> list[str]:
         found = []
         for folder, _, files in os.walk(self.path, followlinks=True):
-            below = Path(folder).relative_to(self.path)
-            found += [(below / file).as_posix() for file in files]
+            below = Path(folder).relative_to(self.path).as_posix()
+            found += files if below == "." else [f"{below}/{file}" for file in files]
         return found
 
     def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:

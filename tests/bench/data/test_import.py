@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench.data import dataset_spec, load_dataset
-from bench.data.manage import import_data
+from bench.data.manage import fetch, import_data
 from bench.errors import UserError
 from kit.cli import call_bench
 from kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
@@ -167,6 +167,15 @@ def test_tiny_imagenet_without_names_of_classes(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tiny lacks words.txt"):
         import_data("tiny_imagenet", write_folder(tmp_path / "tiny", files), tmp_path / "root")
     assert not (tmp_path / "root" / "tiny_imagenet").exists()
+
+
+def test_own_data_stay_where_they_are(tmp_path: Path) -> None:
+    for work in (
+        lambda: import_data("folder", tmp_path, tmp_path / "root"),
+        lambda: fetch("arrays", tmp_path),
+    ):
+        with pytest.raises(UserError, match="own data stay where they are: give their path in the suite"):
+            work()
 
 
 def test_own_data_can_be_checked_by_path(tmp_path: Path) -> None:

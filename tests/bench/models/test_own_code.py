@@ -171,6 +171,34 @@ def test_what_a_closure_holds_is_copied() -> None:
     assert model_spec(from_module(inner).as_config()).build((5,), 3).feature_size == 11
 
 
+SCRIPT = """
+import torch.nn as nn
+from torch import relu
+from bench.models import from_module, model_spec
+
+WIDTHS = {"hidden": 7}
+
+class Body(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layer = nn.Linear(size, WIDTHS["hidden"])
+
+    def forward(self, x):
+        return relu(self.layer(x))
+
+def net(input_shape, classes):
+    return nn.Sequential(Body(input_shape[0]), nn.Linear(WIDTHS["hidden"], classes))
+
+print(model_spec(from_module(net).as_config()).build((5,), 3).feature_size)
+raise SystemExit  # what a copy of the whole script would do
+"""
+
+
+def test_a_model_defined_in_a_script() -> None:
+    done = subprocess.run([sys.executable, write(SCRIPT)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "7"), done.stderr
+
+
 def uses_an_object(input_shape: tuple[int, ...], classes: int) -> nn.Module:
     return nn.Linear(id(UNUSED), classes)
 
