@@ -70,7 +70,7 @@ class FedGen(FedAvg):
         if self.alpha == self.beta == 0 or "generator" not in message:
             return super().objective(task, client, message)
         generator, labels = message["generator"], message["labels"]
-        weight = self.decay ** message["rounds"]
+        weight: Tensor = self.decay ** message["rounds"]
 
         def head_on_generated(params: Tree, batch: Batch, y: Tensor, stream: int) -> Tensor:
             noise = batch.normal(len(y), self.noise_size, stream=stream)

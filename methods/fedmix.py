@@ -20,8 +20,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Exchange, Loss, Message, Reply, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
 from methods.fedavg import FedAvg
+from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
 
 
@@ -36,7 +37,7 @@ class FedMix(FedAvg):
     variant: Literal["taylor", "naive"] = "taylor"
     """The paper's FedMix (`taylor`), or its NaiveMix: the loss at the mixed inputs themselves."""
 
-    def prelude(self, task: Task) -> Sequence[Exchange]:
+    def prelude(self, task: Task) -> Prelude:
         return [MeansUp(self.group_size), MeansDown()] if self.lam > 0 else []
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
@@ -67,13 +68,10 @@ class FedMix(FedAvg):
 
 
 @dataclass(frozen=True)
-class MeansUp:
+class MeansUp(Upload):
     """Every client sends the means of its groups of samples."""
 
     group_size: int
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         pieces = [(task.floats(batch.x), one_hot(batch.y, task.classes)) for batch in batches.once()]
@@ -87,14 +85,11 @@ class MeansUp:
         return server | {"means": means}
 
 
-class MeansDown:
+class MeansDown(Download):
     """Every client gets the means of all clients and keeps them; the server keeps their number."""
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         return {"means": server["means"]} if "means" in server else {}
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        return {}, message
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         kept = {key: value for key, value in server.items() if key != "means"}

@@ -12,7 +12,6 @@ classifier (`prediction`). All clients begin with the same weights.
 from collections.abc import Mapping, Sequence
 
 from pydantic import Field
-from torch import Tensor
 
 from methods.base import Batches, Message, Reply, State, Task
 from methods.shared.prototypes import Prediction, PrototypeLearning
@@ -34,19 +33,12 @@ class FedProto(PrototypeLearning):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return dict(server)
-
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         y = task.train(client["model"], self.objective(task, client, message), batches)
         return self.local_prototypes(task, y, batches), {"model": y}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return self.global_prototypes(server, replies)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        assert client is not None, "there is no global model"
-        return self.predict_with(task, server, client["model"], x)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {"classes_with_prototype": float(server["known"].sum())} if server else {}

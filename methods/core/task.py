@@ -88,7 +88,8 @@ class Task:
 
     @cached_property
     def device(self) -> torch.device:
-        return next(iter(self.initial.values())).device
+        first: Tensor = next(iter(self.initial.values()))
+        return first.device
 
     @cached_property
     def trainable(self) -> frozenset[str]:
@@ -122,7 +123,8 @@ class Task:
         )
 
     def _call(self, module: nn.Module, params: Tree, x: Tensor) -> Tensor:
-        return functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        output: Tensor = functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        return output
 
     def computed(self, mode: Mode) -> Task:
         """The same task with gradients computed another way."""

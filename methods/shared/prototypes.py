@@ -69,7 +69,11 @@ class PrototypeLearning(FedAlgorithm, ABC):
             near = on_sphere(z) @ on_sphere(prototypes).T
         return near.masked_fill(known == 0, float("-inf"))
 
-    def predict_with(self, task: Task, server: State, model: Tree, x: Tensor) -> Tensor:
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server)
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        model = client["model"] if client else server["model"]
         z = task.encode(model, x)
         if self.prediction == "classifier" or "prototypes" not in server:
             return task.logits_from(model, z)

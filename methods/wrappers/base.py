@@ -9,20 +9,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pydantic import SerializeAsAny, create_model
 from torch import Generator, Tensor
 
-from methods.base import (
-    Batches,
-    Exchange,
-    FedAlgorithm,
-    FoldsReplies,
-    Loss,
-    Message,
-    Reply,
-    Samples,
-    State,
-    Task,
-)
+from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import Optimiser
-from methods.core.optional import HasAnchors, MakesSamples, PredictsOtherwise
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
 INHERITED = ("has_global_model", "pools_data", "own_model", "observes_clients")
@@ -74,7 +63,7 @@ class Wrapper(FedAlgorithm):
     def client(self, task: Task) -> State:
         return outer(self.trained.client(task))
 
-    def prelude(self, task: Task) -> Sequence[Exchange | FoldsReplies]:
+    def prelude(self, task: Task) -> Prelude:
         return [inside(exchange) for exchange in self.trained.prelude(task)]
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
@@ -162,7 +151,8 @@ def inside(exchange: Exchange | FoldsReplies) -> Exchange | FoldsReplies:
 
 def inner(client: State) -> State:
     """The inner method's part of a client's private state."""
-    return client.get("inner", {})
+    own: State = client.get("inner", {})
+    return own
 
 
 def outer(kept: State) -> State:

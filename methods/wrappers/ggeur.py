@@ -27,21 +27,11 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from methods.base import (
-    Batches,
-    Exchange,
-    FedAlgorithm,
-    FoldsReplies,
-    Loss,
-    Message,
-    Reply,
-    Samples,
-    State,
-    Task,
-    cross_entropy,
-)
+from methods.base import Batches, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
+from methods.core.losses import cross_entropy
 from methods.fedavg import FedAvg
 from methods.shared.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
+from methods.shared.preludes import Download, Upload
 from methods.wrappers.base import Wrapper
 
 
@@ -60,6 +50,9 @@ class _NeverSentBack(FedAvg):
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, client, batches)
         return reply, reply
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        return super().predict(task, server, None, x)
 
 
 class GGEUR(Wrapper):
@@ -104,7 +97,7 @@ class GGEUR(Wrapper):
         if self.as_published and type(self.inner) is not FedAvg:
             raise ValueError("has as_published, which is defined for ggeur+fedavg alone")
 
-    def prelude(self, task: Task) -> Sequence[Exchange | FoldsReplies]:
+    def prelude(self, task: Task) -> Prelude:
         return [StatisticsUp(self), GeometryDown(self), *super().prelude(task)]
 
     def resamples(self) -> bool:
@@ -148,13 +141,10 @@ class GGEUR(Wrapper):
 
 
 @dataclass(frozen=True)
-class StatisticsUp:
+class StatisticsUp(Upload):
     """Clients send the moments of their classes; the server adds them up and finds the principal axes."""
 
     method: GGEUR
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
@@ -174,11 +164,9 @@ class StatisticsUp:
         share = (part.counts / (counts[domain, at] + part.counts))[:, None]
         means[domain, at] += share * (part.means - means[domain, at])
         counts[domain, at] += part.counts
+        now = Moments(*(old.index_copy(0, at, new) for old, new in zip(before, union, strict=True)))
         return server | {
-            "moments": {
-                key: old.index_copy(0, at, new)
-                for key, old, new in zip(Moments._fields, before, union, strict=True)
-            },
+            "moments": now._asdict(),
             "domain_counts": counts,
             "domain_means": means,
             "withheld": server["withheld"] + reply.content["withheld"],
@@ -206,7 +194,7 @@ class StatisticsUp:
 
 
 @dataclass(frozen=True)
-class GeometryDown:
+class GeometryDown(Download):
     """Clients get the axes and, with several domains, the others' class means; the server forgets both."""
 
     method: GGEUR
@@ -223,9 +211,6 @@ class GeometryDown:
             "prototypes": server["domain_means"][others].float(),
             "has_prototype": server["domain_counts"][others] > 0,
         }
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        return {}, message
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return {key: server[key] for key in ("inner", "withheld") if key in server}

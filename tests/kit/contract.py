@@ -19,10 +19,10 @@ from bench.engine.problem import Problem
 from bench.models.base import seeded_model
 from bench.suite.methods import METHODS, WRAPPERS
 from kit.contract_models import MODELS
-from methods.base import Batch, Batches, Exchange, FedAlgorithm, FoldsReplies, Message, Reply, State, Task
+from methods.base import Batch, Batches, Exchange, FedAlgorithm, Message, Reply, State, Task
 from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Optimiser
-from methods.core.optional import MakesSamples
+from methods.core.optional import FoldsReplies, MakesSamples
 from methods.core.random import generator
 from methods.core.task import initial_tree
 
