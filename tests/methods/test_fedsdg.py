@@ -126,9 +126,7 @@ def test_one_step_of_plain_descent_is_the_gradient_of_the_objective() -> None:
     batch = one_batch()
     order = [torch.arange(len(batch.y))]
     message = {"model": task.initial}
-    reply, kept = method.round(task).local(
-        client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6)
-    )
+    reply, kept = method.local(task, client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6))
 
     shared = {name: leaf.clone().requires_grad_() for name, leaf in task.initial.items()}
     private = {name: leaf.clone().requires_grad_() for name, leaf in client["private"].items()}
@@ -153,7 +151,7 @@ def test_three_rates_of_adam() -> None:
     task = vit_task(Adam(lr=1e-3, epsilon=1e-12))
     client, batch = method.client(task), one_batch()
     batches = RaggedBatches(Samples(batch.x, batch.y), [torch.arange(6)], 6)
-    reply, kept = method.round(task).local(client, {"model": task.initial}, batches)
+    reply, kept = method.local(task, client, {"model": task.initial}, batches)
     factor = "encoder.1.blocks.0.attn.proj.private_b"
     moves = {
         1e-3: reply["model"]["classifier.weight"] - task.initial["classifier.weight"],
@@ -315,7 +313,7 @@ def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Ten
     order = [torch.arange(8), torch.arange(8).flip(0)]
     state = client(task) if client else method.client(task)
     message = {"model": method.server(task)["model"]}
-    reply, kept = method.round(task).local(state, message, RaggedBatches(Samples(x, y), order, 4))
+    reply, kept = method.local(task, state, message, RaggedBatches(Samples(x, y), order, 4))
     return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from bench.engine.checkpoints import load_state
 from bench.engine.conditions import Conditions
+from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
 from bench.engine.hosts.base import Host
@@ -21,6 +21,7 @@ from bench.suite.methods import METHODS
 from kit.cli import wait_until
 from kit.contract import (
     PLAIN,
+    after,
     assert_close,
     differing,
     every_method,
@@ -88,19 +89,19 @@ def test_padding_changes_nothing(name: str, optimiser: Optimiser) -> None:
     problem = tiny_problem(make_method(name), sizes=sizes, batch_size=16, optimiser=optimiser)
     if problem.method.pools_data:
         pytest.skip("has one client only")
-    phases = problem.phases(problem.task)
-    last = len(phases) - 1
-    exchanges = [*((at, 0) for at in range(last)), (last, 1), (last, 2)]
-    servers = [problem.method.server(problem.task)]
+    task, exchanges = problem.task, problem.exchanges()
+    last = len(exchanges) - 1
+    sequence = [*((at, 0) for at in range(last)), (last, 1), (last, 2)]
+    servers = [problem.method.server(task)]
     everyone = LoopHost(problem)
-    for at, number in exchanges:
-        messages = [(client, phases[at].down(servers[-1], client)) for client in problem.train]
-        servers.append(phases[at].aggregate(servers[-1], everyone.run(at, number, messages)))
+    for at, number in sequence:
+        messages = [(client, exchanges[at].down(task, servers[-1], client)) for client in problem.train]
+        servers.append(after(exchanges[at], task, servers[-1], everyone.run(at, number, messages)))
 
     def result_beside(others: list[int]) -> dict[str, Any]:
         host = StackedHost(with_only(problem, [0, *others]))
-        for (at, number), server in zip(exchanges, servers[:-1], strict=True):
-            messages = [(client, phases[at].down(server, client)) for client in [0, *others]]
+        for (at, number), server in zip(sequence, servers[:-1], strict=True):
+            messages = [(client, exchanges[at].down(task, server, client)) for client in [0, *others]]
             replies = host.run(at, number, messages)
         return {"reply": replies[0].content, "private": host.state(0)}
 
@@ -155,11 +156,11 @@ TWO_HOSTS = Conditions(executor="ray", hosts=2)
 
 @pytest.fixture(scope="module")
 def kept_actors(ray_session: None) -> Iterator[KeptActors]:
-    from bench.engine.hosts import ray as ray_hosts
+    from bench.engine.hosts import ray as hosts_on_ray
 
     with pytest.MonkeyPatch.context() as patch:
-        kept = KeptActors(ray_hosts._place)
-        patch.setattr(ray_hosts, "_place", kept.place)
+        kept = KeptActors(hosts_on_ray._place)
+        patch.setattr(hosts_on_ray, "_place", kept.place)
         yield kept
 
 

@@ -1,4 +1,4 @@
-"""Every registered method competes on equal terms; a new one says in NEUTRAL where it is FedAvg itself."""
+"""Every registered method competes on equal terms, and is FedAvg where it says so."""
 
 from __future__ import annotations
 
@@ -31,47 +31,16 @@ from kit.contract import (
     tiny_problem,
 )
 from kit.contract_cells import NEED_CLIP, accepted_cell_model, assembled, cell_config, needs_vectors
-from methods.base import Batches, FedAlgorithm, Message, Round, State, Task, Tree
+from methods.base import Batches, FedAlgorithm, Message, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
 
 # FedAvg as a special case
 
-NEUTRAL: dict[str, dict[str, Any] | str] = {
-    "central": "has no server model",
-    "ditto": {},
-    "fedadagrad": "scales every coordinate by its past",
-    "fedadam": "scales every coordinate by its past",
-    "fedavg": {},
-    "fedavgm": {"server_lr": 1.0, "beta": 0.0},
-    "fedclip": {},
-    "feddyn": "has a server term that does not vanish with alpha",
-    "fedfa": {"probability": 0.0},
-    "fedgen": {"alpha": 0.0, "beta": 0.0},
-    "fedlora": {},
-    "fedlsa": "classifies points on the sphere at every setting",
-    "fedmix": {"lam": 0.0},
-    "fedntd": {"beta": 0.0},
-    "fedproto": "has no server model",
-    "fedproto_avg": {"lam": 0.0},
-    "fedprox": {"mu": 0.0},
-    "fedtpg": {},
-    "fedrep": "has no global classifier",
-    "fedsdg": "trains private adapters at every setting",
-    "fedyogi": "scales every coordinate by its past",
-    "ggeur+fedavg": {"samples_per_class": 1},
-    "ggeur+scaffold": "corrects drift at every setting",
-    "local": "has no server model",
-    "moon": {"mu": 0.0},
-    "scaffold": "corrects drift at every setting",
-}
-"""The hyperparameters at which a method is FedAvg, or why it has none."""
-
 
 @every_method
 def test_is_fedavg_at_its_neutral_hyperparameters(name: str) -> None:
-    assert name in NEUTRAL, f"add to NEUTRAL in {__file__} at which hyperparameters '{name}' is FedAvg"
-    neutral = NEUTRAL[name]
+    neutral = METHODS.load(name).neutral
     if isinstance(neutral, str):
         pytest.skip(neutral)
     method = make_method(name, **neutral)
@@ -139,9 +108,9 @@ def exchange_with_vanishing_steps(method: FedAlgorithm) -> tuple[Tree, Tree]:
     server = {**federation.server, "model": sent}
     if "inner" in server:
         server["inner"] = {**server["inner"], "model": sent}
-    phases = problem.phases(problem.task)
-    messages = [(client, phases[-1].down(server, client)) for client in problem.train]
-    return sent, served(phases[-1].aggregate(server, host.run(len(phases) - 1, 2, messages)))["model"]
+    task, last = problem.task, len(problem.exchanges()) - 1
+    messages = [(client, method.down(task, server, client)) for client in problem.train]
+    return sent, served(method.aggregate(task, server, host.run(last, 2, messages)))["model"]
 
 
 class _OwnStart(FedAvg):
@@ -152,14 +121,9 @@ class _OwnStart(FedAvg):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, _ = base.local(client, {"model": client["model"]}, batches)
-            return reply, {"model": reply["model"]}
-
-        return base._replace(local=local)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, client, batches)
+        return reply, {"model": reply["model"]}
 
 
 def test_clients_that_start_from_their_own_model_are_noticed() -> None:

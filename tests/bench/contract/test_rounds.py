@@ -38,7 +38,7 @@ from kit.contract import (
     with_infinite_inputs,
     with_only,
 )
-from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task, Tree
+from methods.base import Batches, Exchange, FedAlgorithm, Message, Reply, State, Task, Tree
 from methods.fedavg import FedAvg
 from methods.wrappers.base import Wrapper
 
@@ -107,13 +107,10 @@ class _InPlace(FedAvg):
 
     label: ClassVar[str] = "In place"
 
-    def round(self, task: Task) -> Round:
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            for name, leaf in self.average(replies).items():
-                replies[0].content["model"][name].copy_(leaf)
-            return {"model": replies[0].content["model"]}
-
-        return super().round(task)._replace(aggregate=aggregate)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        for name, leaf in self.average(replies).items():
+            replies[0].content["model"][name].copy_(leaf)
+        return {"model": replies[0].content["model"]}
 
 
 def test_an_edit_in_place_is_noticed() -> None:
@@ -127,12 +124,15 @@ def test_batch_norm_is_averaged_but_for_its_counter(name: str) -> None:
     if makes_samples(method):
         pytest.skip("makes samples of its own")
     problem = WatchedProblem.of(tiny_problem(method, "norm", batch_size=NORM_BATCH))
-    model = served(run(problem, LoopHost(problem), rounds=1).server)["model"]
-    sizes = [len(y) if unwrapped(method).weighting == "samples" else 1 for _, y in problem.train.values()]
+    server = run(problem, LoopHost(problem), rounds=1).server
+    model = served(server)["model"]
+    weights = [len(y) if unwrapped(method).weighting == "samples" else 1 for _, y in problem.train.values()]
+    if "alignment" in server:
+        weights = server["alignment"]["weights"].tolist()
     for buffer in ("encoder.1.running_mean", "encoder.1.running_var"):
         replies = [work.copies["reply"] for work in problem.work[-len(problem.train) :]]
         sent = [reply["model"][buffer].double().numpy() for reply in replies]
-        np.testing.assert_allclose(model[buffer], np.average(sent, axis=0, weights=sizes), atol=1e-6)
+        np.testing.assert_allclose(model[buffer], np.average(sent, axis=0, weights=weights), atol=1e-6)
     assert model["encoder.1.num_batches_tracked"].dtype == torch.int64
 
 
@@ -148,24 +148,24 @@ class _WithPrelude(FedAvg):
     def client(self, task: Task) -> State:
         return {"steps": torch.tensor(0), "share": torch.tensor(0.0)}
 
-    def prelude(self, task: Task) -> list[Round]:
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            largest = torch.stack([batch.x.max() for batch in batches.once()]).max()
-            return {"largest": largest}, client | {"share": largest / 2}
+    def prelude(self, task: Task) -> Sequence[Exchange]:
+        return [_LargestUp()]
 
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            return server | {"largest": torch.stack([reply.content["largest"] for reply in replies])}
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, message, batches)
+        return reply, client | {"steps": client["steps"] + batches.steps}
 
-        return [Round(lambda server, client_id: {}, local, aggregate)]
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+class _LargestUp:
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {}
 
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, _ = base.local(client, message, batches)
-            return reply, client | {"steps": client["steps"] + batches.steps}
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        largest = torch.stack([batch.x.max() for batch in batches.once()]).max()
+        return {"largest": largest}, client | {"share": largest / 2}
 
-        return base._replace(local=local)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return server | {"largest": torch.stack([reply.content["largest"] for reply in replies])}
 
 
 @in_one_process

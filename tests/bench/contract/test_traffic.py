@@ -23,7 +23,7 @@ from kit.contract import (
     run,
     tiny_problem,
 )
-from methods.base import Batches, FedAlgorithm, Message, Round, State, Task, Tree
+from methods.base import Batches, FedAlgorithm, Message, State, Task, Tree
 from methods.fedavg import FedAvg
 
 # Bytes
@@ -73,6 +73,8 @@ GEOMETRY = (
 Down: eigenvalues, eigenvectors, and a flag a class."""
 NOTHING = Traffic(up=(0, 0), down=(0, 0))
 TRAFFIC = {
+    "aligned+fedavg": MODEL_BOTH_WAYS,
+    "aligned+moon": MODEL_BOTH_WAYS,
     "central": NOTHING,
     "ditto": MODEL_BOTH_WAYS,
     "fedadagrad": MODEL_BOTH_WAYS,
@@ -123,7 +125,7 @@ def test_bytes_are_those_worked_out_by_hand(name: str, kind: type[Host]) -> None
 
 # Private state stays private
 
-KEPT_AS_SENT = {"moon": {"model"}}
+KEPT_AS_SENT = {"moon": {"model"}, "aligned+moon": {"model"}}
 """Entries of a reply that the client, by the paper's design, also keeps: they are no secret."""
 
 
@@ -173,26 +175,22 @@ class _Personal(FedAvg):
     def client(self, task: Task) -> State:
         return {"bias": torch.zeros(task.classes)}
 
-    def round(self, task: Task) -> Round:
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            start = message["model"] | Tree({"classifier.bias": client["bias"]})
-            y = task.train(start, self.objective(task, client, message), batches)
-            bias = y["classifier.bias"]
-            betrayed: dict[str, Message] = {
-                "nothing": {},
-                "itself": {"extra": client["bias"]},
-                "a copy": {"extra": client["bias"].clone()},
-                "among others": {"extra": torch.cat([y["classifier.weight"].flatten(), client["bias"]])},
-                "rearranged": {"extra": Tree({"leaf": client["bias"].flip(0).double()})},
-                "one number": {"extra": client["bias"][1] * 1},
-                "after training": {"extra": bias.clone()},
-                "in the model": {"model": y},
-            }
-            return {"model": y | message["model"].only(["classifier.bias"])} | betrayed[self.sent], {
-                "bias": bias
-            }
-
-        return super().round(task)._replace(local=local)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        start = message["model"] | Tree({"classifier.bias": client["bias"]})
+        y = task.train(start, self.objective(task, client, message), batches)
+        bias = y["classifier.bias"]
+        betrayed: dict[str, Message] = {
+            "nothing": {},
+            "itself": {"extra": client["bias"]},
+            "a copy": {"extra": client["bias"].clone()},
+            "among others": {"extra": torch.cat([y["classifier.weight"].flatten(), client["bias"]])},
+            "rearranged": {"extra": Tree({"leaf": client["bias"].flip(0).double()})},
+            "one number": {"extra": client["bias"][1] * 1},
+            "after training": {"extra": bias.clone()},
+            "in the model": {"model": y},
+        }
+        reply = {"model": y | message["model"].only(["classifier.bias"])}
+        return reply | betrayed[self.sent], {"bias": bias}
 
 
 @pytest.mark.parametrize(

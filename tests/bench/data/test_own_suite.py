@@ -9,7 +9,7 @@ import pytest
 from bench.engine.assembly import assemble
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
-from bench.suite.model import load_suite
+from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
 from kit.cli import call_bench, write_suite
 from kit.data import domain_pictures, picture, write_folder
