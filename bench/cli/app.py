@@ -281,6 +281,36 @@ def import_data(
 
 
 @app.command()
+def check(
+    methods: Annotated[
+        list[str], typer.Argument(help="Names of methods, paths of Python files with one, or all.")
+    ],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set a hyperparameter, e.g. mu=0.1; may be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Hold methods to the contract: padding, stacking, randomness, privacy, traffic, resume and more."""
+    from bench.cli.check import check_methods
+
+    raise typer.Exit(check_methods(methods, assignments or []))
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="method, dataset or suite.")],
+    name: Annotated[str, typer.Argument(help="Its name: letters, digits and '_'.")],
+    folder: Annotated[Path, typer.Option("--dir", help="Folder for the file.")] = Path(),
+) -> None:
+    """Write a starting file for a method, a dataset or a suite."""
+    from bench.cli.new import write_new
+
+    write_new(kind, name, folder)
+
+
+@app.command()
 def doctor(
     data_root: DataRoot = None,
     out: Out = Path("runs"),

@@ -14,7 +14,8 @@ from bench.errors import UserError
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from kit.contract import PLAIN, quick
+from bench.contract.stage import PLAIN
+from kit.contract import quick
 
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
