@@ -13,7 +13,7 @@ from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.runs.drive import Plan
 from methods.core.batches import Batch
-from methods.shared.losses import cross_entropy
+from methods.core.losses import cross_entropy
 from methods.core.tree import Tree
 
 STEPS = 3

@@ -53,6 +53,10 @@ class Task:
     def project(self, params: Tree, z: Tensor) -> Tensor:
         return self._call(self.model.projector, params.below("projector"), z)
 
+    def embed(self, params: Tree, x: Tensor) -> Tensor:
+        """What the classifier works on: the projector's output, or the encoder's in a model without one."""
+        return self.project(params, self.encode(params, x))
+
     def classify(self, params: Tree, embedding: Tensor) -> Tensor:
         return self._call(self.model.classifier, params.below("classifier"), embedding)
 

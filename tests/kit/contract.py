@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from bench.contract.nests import gaps
+from bench.contract.nests import differing, gaps
+from bench.contract.runs import resumed, run
+from bench.contract.stage import PLAIN, samples, tiny_task, with_infinite_inputs
 from bench.contract.stage import tiny_problem as problem_of
 from bench.contract.subject import QUICK, Subject
 from bench.engine.hosts.loop import LoopHost
@@ -14,6 +16,25 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS, WRAPPERS
 from methods.base import FedAlgorithm
+
+__all__ = [
+    "NORM_BATCH",
+    "PLAIN",
+    "accepted_model",
+    "assert_close",
+    "differing",
+    "every_method",
+    "in_one_process",
+    "make_method",
+    "quick",
+    "resumed",
+    "run",
+    "samples",
+    "tiny_problem",
+    "tiny_task",
+    "with_infinite_inputs",
+    "wrapped",
+]
 
 NORM_BATCH = 5
 """Leaves no batch of one sample, which batch norm cannot take."""

@@ -321,7 +321,7 @@ class HidesNaN(ChangesLocal):
 
 
 class NotFedAvg(ChangesLoss):
-    neutral = {"mu": 0.0}
+    neutral: ClassVar[dict[str, float]] = {"mu": 0.0}
     mu: float = 0.1
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
@@ -334,7 +334,7 @@ class InheritsNeutral(ChangesLoss):
 
 
 class UnknownNeutral(Toy):
-    neutral = {"nu": 0.0}
+    neutral: ClassVar[dict[str, float]] = {"nu": 0.0}
 
 
 class NoNeutral(FedAlgorithm):

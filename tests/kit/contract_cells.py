@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from bench.contract.stage import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.cell_run import Conditions
 from bench.errors import UserError
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from bench.contract.stage import PLAIN
 from kit.contract import quick
 
 CELL_MODELS: dict[str, dict[str, Any]] = {

@@ -50,6 +50,7 @@ Down: eigenvalues, eigenvectors, and a flag per class."""
 NOTHING = Traffic(up=(0, 0), down=(0, 0))
 TRAFFIC = {
     "aligned+fedavg": MODEL_BOTH_WAYS,
+    "aligned+moon": MODEL_BOTH_WAYS,
     "central": NOTHING,
     "ditto": MODEL_BOTH_WAYS,
     "fedadagrad": MODEL_BOTH_WAYS,

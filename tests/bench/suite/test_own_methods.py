@@ -170,8 +170,8 @@ from bench.suite.methods import METHODS, code_digest
 for part in sys.stdin.read().split():
     name = METHODS.from_bytes(bytes.fromhex(part))
     kind = METHODS.load(name)
-    loss = kind().objective  # its functions came along
-    print(name, kind.label, METHODS.source_digest(name), code_digest(name), METHODS.load(f"ggeur+{name}").label)
+    around = METHODS.load(f"ggeur+{name}").label
+    print(name, kind().label, METHODS.source_digest(name), code_digest(name), around)
 """
 
 
