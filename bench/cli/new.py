@@ -33,7 +33,7 @@ def write_new(kind: str, name: str, folder: Path) -> None:
         raise UserError(f"{file} cannot be written: {error.strerror}; choose another --dir") from None
     console = make_console()
     console.say(f"wrote {file}")
-    console.say(f"next: {template.next_step.replace('FILE', str(file)).replace('NAME', name)}")
+    console.say(f"next: {template.next_step.replace('NAME', name).replace('FILE', str(file))}")
 
 
 def _refuse_known(name: str) -> None:

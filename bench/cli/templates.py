@@ -94,7 +94,8 @@ class CLASS(DatasetSpec):
         x = np.eye(len(self.classes), 8)[y] + (1.0 if domain == "far" else 0.0)
         return Split((x + self.noise * draw.normal(size=x.shape)).astype(np.float32), y)
 ''',
-    "declare it in your package's pyproject.toml under the entry points 'bench.datasets' as NAME",
+    "put it into bench/data/datasets/, or declare it as NAME among the entry points 'bench.datasets' of your "
+    "package; then bench data check NAME",
 )
 
 SUITE = Template(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bench.contract.report import Report, Verdict
 from bench.contract.standing import VERSION, record
 from bench.suite.methods import METHODS
+from bench.validation import validated
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
@@ -31,6 +32,8 @@ def check(
     start = time.perf_counter()
     name = METHODS.resolve(method)
     kind = METHODS.load(name)
+    if hyperparameters:
+        validated(kind, hyperparameters, f"method '{name}'")
     subject = Subject(kind, hyperparameters)
     verdicts: list[Verdict] = []
     with warnings.catch_warnings():

@@ -106,7 +106,7 @@ class Methods(Registry["FedAlgorithm"]):
         if by_value:
             cloudpickle.register_pickle_by_value(module)
         try:
-            return cloudpickle.dumps((own_name, kind, digest))
+            return bytes(cloudpickle.dumps((own_name, kind, digest)))
         finally:
             if by_value:
                 cloudpickle.unregister_pickle_by_value(module)
@@ -117,7 +117,7 @@ class Methods(Registry["FedAlgorithm"]):
 
         name, kind, digest = cloudpickle.loads(data)
         self._own[name] = Own(kind, digest)
-        return name
+        return str(name)
 
     def load(self, name: str) -> type[FedAlgorithm]:
         name = self.resolve(name)

@@ -19,15 +19,11 @@ from methods.core.optimisers import Optimiser
 TOLERANCE = 1e-5
 FURTHER: tuple[tuple[str, Optimiser], ...] = (
     ("mlp", PLAIN),
-    ("mlp", MOMENTUM),
-    ("mlp", ADAM),
-    ("cnn", PLAIN),
     ("cnn", MOMENTUM),
     ("head", PLAIN),
-    ("vit", PLAIN),
     ("vit", ADAM),
 )
-"""Where the method accepts them, beside the first model that it accepts."""
+"""Where the method accepts them, beside the first model that it accepts with all three optimisers."""
 
 
 def _stacked(subject: Subject) -> Iterator[str]:

@@ -14,6 +14,7 @@ from bench.contract.subject import NotApplicableError, Subject
 from bench.engine.hosts.loop import LoopHost
 from methods.base import FedAlgorithm
 from methods.fedavg import FedAvg
+from methods.wrappers.base import Wrapper
 
 ROUNDS = 2
 
@@ -45,7 +46,7 @@ def _neutral(subject: Subject) -> Iterator[str]:
     if model is None:
         yield "at its neutral setting the method refuses every small model"
         return
-    ends = [_model_after(each, model) for each in (method, FedAvg())]
+    ends = [_model_after(each, model) for each in (method, _fedavg_like(method))]
     if ends[0] is None:
         yield "neutral names hyperparameters, but the server keeps no model to compare with FedAvg's"
     elif changed := differing(*ends):
@@ -55,6 +56,13 @@ def _neutral(subject: Subject) -> Iterator[str]:
             f"at its neutral setting ({at}) the server's model is not FedAvg's bit for bit "
             f"({some(changed)}){hint}"
         )
+
+
+def _fedavg_like(method: FedAlgorithm) -> FedAvg:
+    """FedAvg with the hyperparameters that the method shares with it."""
+    while isinstance(method, Wrapper):
+        method = method.inner
+    return FedAvg(**{key: getattr(method, key) for key in FedAvg.model_fields if hasattr(method, key)})
 
 
 def _model_after(method: FedAlgorithm, model: str) -> object:
