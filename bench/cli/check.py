@@ -39,7 +39,7 @@ def check_methods(given: Sequence[str], assignments: Sequence[str]) -> int:
 
 
 def registered() -> list[str]:
-    """Every registered method, and every wrapper around the first method that it accepts."""
+    """Every registered method, and every wrapper around FedAvg."""
     return [*METHODS.names(), *(f"{wrapper}{AROUND}fedavg" for wrapper in WRAPPERS.names())]
 
 

@@ -138,7 +138,8 @@ class Methods(Registry["FedAlgorithm"]):
         name = kind.__module__.removeprefix(f"{self.package}.")
         if name in self._files() and super().load(name) is kind:
             return name
-        return next((point for point in self._entry_points() if super().load(point) is kind), None)
+        place = f"{kind.__module__}:{kind.__qualname__}"
+        return next((name for name, point in self._entry_points().items() if point.value == place), None)
 
     def inmost(self, name: str) -> str:
         """The method inside all wrappers."""

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from torch import Tensor
 
 from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
+from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
 
 
@@ -94,6 +95,16 @@ class LearnsNothing(Toy):
         return server
 
 
+class ReturnsReplyAlone(Toy):
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> Any:
+        return super().local(task, client, message, batches)[0]
+
+
+class ObservesTensor(Toy):
+    def observe(self, task: Task, server: State, client: State | None = None) -> Any:
+        return {"size": server["model"].norm()}
+
+
 class SendsNumber(ChangesLocal):
     def after(self, task: Task, client: State, reply: Message, batches: Batches) -> tuple[Message, State]:
         return {**reply, "weight": 0.5}, {}
@@ -128,6 +139,14 @@ class StartsHalfway(Toy):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         return super().local(task, client, {"model": (message["model"] + task.initial) / 2}, batches)
+
+
+class TrainsAtOwnRate(Toy):
+    """Starts from what the server sent, and its steps do not vanish with the task's optimiser."""
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        loss = self.objective(task, client, message)
+        return {"model": task.train(message["model"], loss, batches, SGD(lr=0.05))}, {}
 
 
 class NeedsEveryClass(ChangesLoss):

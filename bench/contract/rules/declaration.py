@@ -73,6 +73,7 @@ def _beyond_bounds(kind: type[Any]) -> list[tuple[str, Any]]:
             wrong += [(name, part["maximum"] + 1)] if "maximum" in part else []
             wrong += [(name, part[end]) for end in ("exclusiveMinimum", "exclusiveMaximum") if end in part]
             wrong += [(name, float("nan")), (name, float("inf"))] if part.get("type") == "number" else []
+            wrong += [(name, "none of these")] if "enum" in part else []
     return wrong
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
-from bench.contract.nests import differing, foreign, gaps, is_all_finite, noisy, shapes, some
+from bench.contract.nests import differing, flat, foreign, gaps, is_all_finite, noisy, shapes, some
 from bench.contract.rule import Rule
 from bench.contract.runs import WatchedHost, last_phase, predictions, run, served_model, with_served_model
 from bench.contract.stage import CLASSES, SIZES, VANISHING, with_only
@@ -19,7 +20,13 @@ def _rounds(subject: Subject) -> Iterator[str]:
         sentences = "; ".join(f"{model}: {sentence}" for model, sentence in subject.refused.items())
         yield f"check refuses every small model that the contract tries ({sentences})"
         return
-    course, problem = subject.course, subject.course.problem
+    try:
+        course, problem = subject.course, subject.course.problem
+    except (TypeError, ValueError) as error:
+        if "unpack" not in str(error):
+            raise
+        yield "local does not return two things: the reply, and the entries of the private state that changed"
+        return
     client = course.rounds_work[0].client
     before = predictions(problem, course.server_copies[1], course.rounds_work[0].copies["state"])
     after = predictions(problem, course.server_copies[2], course.rounds_work[0].copies["kept"])
@@ -37,8 +44,19 @@ def _rounds(subject: Subject) -> Iterator[str]:
                 f"{record['dropped']} of {record['clients']}"
             )
             return
+        if wrong := _no_numbers(record.get("metrics", {})):
+            yield f"observe returns something else than plain numbers ({some(wrong)}): use float(...)"
+            return
     if not is_all_finite(course.standing):
         yield "a state is NaN or infinite after three rounds"
+
+
+def _no_numbers(figures: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {type(value).__name__}" for name, value in figures.items() if not _is_number(value)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _tensors(subject: Subject) -> Iterator[str]:
@@ -73,24 +91,44 @@ def _tensors(subject: Subject) -> Iterator[str]:
 
 
 def _starts(subject: Subject) -> Iterator[str]:
-    """With vanishing steps, the server must get back a model that no client has seen before."""
+    """With vanishing steps, the server must get back a model that no client has seen before.
+
+    A method whose steps do not vanish with the task's optimiser must at least return models as far apart as
+    those that were sent.
+    """
     problem = subject.problem(optimiser=VANISHING)
     host = LoopHost(problem)
     federation = run(problem, host, rounds=1)
     model = served_model(federation.server)
     if model is None:
         raise NotApplicableError("the server keeps no model")
-    sent = noisy(model, torch.Generator().manual_seed(1), size=0.5)
-    server = with_served_model(federation.server, sent)
-    method, task = problem.method, problem.task
-    messages = [(client, method.down(task, server, client)) for client in problem.train]
-    replies = host.run(last_phase(problem), 2, messages)
-    returned = served_model(method.aggregate(task, server, replies))
-    if missed := gaps(sent, returned, tolerance=0.02):
+    states = {client: host.state(client) for client in problem.train}
+    sent = [noisy(model, torch.Generator().manual_seed(seed), size=0.5) for seed in (1, 2)]
+    returned = []
+    for each in sent:
+        server = with_served_model(federation.server, each)
+        method, task = problem.method, problem.task
+        messages = [(client, method.down(task, server, client)) for client in problem.train]
+        again = WatchedHost(problem)
+        again.adopt(states)
+        replies = again.run(last_phase(problem), 2, messages)
+        returned.append(served_model(method.aggregate(task, server, replies)))
+    missed = gaps(sent[0], returned[0], tolerance=0.02)
+    if missed and _apart(_difference(*returned), _difference(*sent)) > 0.25:
         yield (
             "clients do not start from what the server sent in this round: with vanishing steps the server's "
             f"model comes back changed by up to {max(missed.values()):.2g} in {some(list(missed))}"
         )
+
+
+def _difference(one: Any, other: Any) -> torch.Tensor:
+    second = flat(other)
+    return torch.cat([(leaf.double() - second[name].double()).flatten() for name, leaf in flat(one).items()])
+
+
+def _apart(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far one vector is from another, as a share of the latter's length."""
+    return float((found - expected).norm() / expected.norm())
 
 
 def _participation(subject: Subject) -> Iterator[str]:

@@ -28,6 +28,8 @@ CASES = [
     ),
     (broken.Raises, "rounds", "raises KeyError: 'no_such_entry' (contract_broken.py, line "),
     (broken.LearnsNothing, "rounds", "a round does not change what the method predicts"),
+    (broken.ReturnsReplyAlone, "rounds", "local does not return two things"),
+    (broken.ObservesTensor, "rounds", "observe returns something else than plain numbers (size: Tensor)"),
     (broken.SendsNumber, "tensors", "'weight' in the reply of a client is a float"),
     (broken.Grows, "tensors", "private state changes its shape in a round (history)"),
     (broken.UnequalReplies, "tensors", "differ in shape between clients (losses)"),
@@ -99,6 +101,10 @@ def test_a_reply_with_private_state_is_noticed(sent: str) -> None:
 
 def test_a_reply_without_private_state_is_not_suspected() -> None:
     assert findings(broken.Personal, "privacy") == ()
+
+
+def test_a_learning_rate_of_its_own_is_not_suspected() -> None:
+    assert findings(broken.TrainsAtOwnRate, "start of a round") == ()
 
 
 def test_a_report_names_every_broken_rule_and_no_other() -> None:
