@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.contract.models import MODELS
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -18,7 +19,6 @@ from bench.models.architectures.head import Head
 from bench.models.base import seeded_model
 from bench.suite.methods import METHODS
 from kit.contract import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
-from kit.contract_models import MODELS
 from kit.tiny import (
     CLASSES,
     HIDDEN,
