@@ -11,8 +11,8 @@ import pytest
 
 from bench.contract.nests import differing
 from bench.contract.runs import resumed, run
-from bench.engine.conditions import Conditions
 from bench.engine.checkpoints import load_state
+from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
