@@ -1,22 +1,19 @@
-"""The one interface of all methods.
-
-A method is a frozen object that *is* its hyperparameters. Everything that changes during a run is an
-argument or a result of its functions: what the server keeps, what a client keeps to itself, and the
-messages between them. Only `Reply.content` travels up and only the result of `down` travels down; the
-server functions never have a client's private state in scope.
-"""
+"""The interface of all methods: `FedAlgorithm`. Its docstring is the guide to writing one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
-from torch import Generator, Tensor
+from torch import Tensor
 
 from methods.core.batches import Batch, Batches, Samples
+from methods.core.exchange import Exchange, Message, Reply, State
+from methods.core.losses import cross_entropy
 from methods.core.optimisers import Optimiser
+from methods.core.optional import Prelude
 from methods.core.task import Task
 from methods.core.training import Loss
 from methods.core.tree import Tree
@@ -24,108 +21,147 @@ from methods.core.tree import Tree
 __all__ = [
     "Batch",
     "Batches",
+    "Exchange",
     "FedAlgorithm",
     "Loss",
     "Message",
+    "Prelude",
     "Reply",
-    "Round",
     "Samples",
     "State",
     "Task",
     "Tree",
+    "cross_entropy",
 ]
-
-State: TypeAlias = dict[str, Any]
-"""Names to trees and tensors. Of one shape for all clients, so that clients can be stacked."""
-Message: TypeAlias = dict[str, Any]
-
-
-class Reply(NamedTuple):
-    client: int
-    samples: int
-    content: Message
-    sound: bool = True
-    """False if anything in it is NaN or infinite: such a reply is left out of the aggregation."""
-
-
-class Round(NamedTuple):
-    """One exchange between the server and the clients of a round."""
-
-    down: Callable[[State, int], Message]
-    """(server, client id) → message"""
-    local: Callable[[State, Message, Batches], tuple[Message, State]]
-    """(client, message, batches) → (reply, client); what is missing from the new state stays as it was"""
-    aggregate: Callable[[State, Sequence[Reply]], State]
-    """(server, replies in the order of the clients) → server"""
-    one_by_one: bool = False
-    """Before round 1: `aggregate` gets one reply at a time, and none at the end, since they are large."""
 
 
 class FedAlgorithm(BaseModel, ABC):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    """A federated-learning method: a frozen object that *is* its hyperparameters.
+
+    A method overrides what its paper changes; most override `objective` alone. A complete one:
+
+        import torch
+        from pydantic import Field
+        from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy
+        from methods.fedavg import FedAvg
+
+        class Jitter(FedAvg):
+            label = "Jitter"
+            neutral = {"sigma": 0.0}
+
+            sigma: float = Field(default=0.1, ge=0)
+            \"\"\"σ, the size of the noise on the features in a client's first round.\"\"\"
+
+            def client(self, task: Task) -> State:
+                return {"rounds": torch.zeros((), device=task.device)}
+
+            def objective(self, task: Task, client: State, message: Message) -> Loss:
+                sigma = self.sigma / (1 + client["rounds"])
+
+                def loss(params: Tree, batch: Batch) -> torch.Tensor:
+                    features = task.encode(params, batch.x)
+                    noise = batch.normal(*features.shape)
+                    return cross_entropy(task.logits_from(params, features + sigma * noise), batch)
+
+                return loss
+
+            def local(
+                self, task: Task, client: State, message: Message, batches: Batches
+            ) -> tuple[Message, State]:
+                reply, _ = super().local(task, client, message, batches)
+                return reply, {"rounds": client["rounds"] + 1}
+
+    Saved as `methods/jitter.py` it can be run, tuned and compared by the name `jitter`.
+
+    **What travels, what stays.** Only the result of `down` travels to a client, and only the first result of
+    `local`, the reply, travels back; the bytes of both are counted. `client` makes a client's private state.
+    The second result of `local` holds the entries that changed, and the engine keeps them for this client's
+    next round. Functions of the server never see a private state.
+
+    **Purity.** Functions change none of their arguments and keep nothing on `self`: whatever lasts is in a
+    state. States and messages consist of tensors, trees (`Tree`: named tensors with + − × ÷) and dictionaries
+    of these, so that they can be saved, sent and stacked. A client starts from what it is sent in a round.
+
+    **Masks.** Clients of different sizes may be padded to one shape; then `batch.mask` is 0 for samples that
+    are not real. Never average over a batch with `.mean()`: use `cross_entropy(logits, batch)` or
+    `batch.mean(per_sample)`, and let sums over samples take `batch.mask` into account.
+
+    **Stacking.** `local` may run for many clients at once, inside `torch.func.vmap`. So in `local` and in
+    losses there is no branch on the value of a tensor (use `torch.where`, or `where` for trees), no
+    `.item()`, `float()` or `int()` of a tensor, and no shape that depends on a client's data: states have the
+    same shapes for all clients. Branches on hyperparameters and on which keys a message has are fine.
+    `batches.steps` and `batches.samples` may be tensors.
+
+    **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
+    `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;
+    pass another `stream` for further numbers in the same step. Elsewhere, `task.generator(purpose, *keys)`
+    gives a generator that depends on the seed, the purpose and the keys alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     label: ClassVar[str]
     """The name in tables."""
+    neutral: ClassVar[Mapping[str, Any] | str]
+    """The hyperparameters at which the method is FedAvg bit for bit, or one clause why there are none."""
     version: ClassVar[int] = 1
     """Raised whenever the method computes something else than before: part of a cell's identity."""
     has_global_model: ClassVar[bool] = True
     """Without one, a table shows the mean over the clients' own models."""
     pools_data: ClassVar[bool] = False
-    """One client holds the data of all."""
+    """Whether one client holds the data of all."""
     own_model: ClassVar[Mapping[str, Any] | None] = None
-    """The model, where it is not the suite's: for methods that consist in a way to make logits."""
+    """The model, for methods that bring their own; None: the suite's."""
+    observes_clients: ClassVar[bool] = False
+    """Whether `observe` has figures about clients."""
 
     optimiser: Optimiser | None = None
-    """The clients' optimiser, where it is not the suite's."""
+    """The clients' optimiser; None: the suite's."""
 
     @property
     def client_optimiser(self) -> Optimiser | None:
+        """The optimiser that clients use instead of the suite's, if any."""
         return self.optimiser
+
+    def check(self, task: Task) -> None:
+        """Raise ValueError with one sentence if the method cannot work on this task."""
 
     def server(self, task: Task) -> State:
         """What the server keeps, at the start."""
         return {"model": task.initial}
 
     def client(self, task: Task) -> State:
-        """What a client keeps to itself, before its first participation."""
+        """What a client keeps to itself, before its first round."""
         return {}
 
-    def prelude(self, task: Task) -> list[Round]:
-        """Exchanges with all clients before round 1, computed one client at a time by every executor."""
+    def prelude(self, task: Task) -> Prelude:
+        """Exchanges with all clients before round 1; every executor computes them client by client."""
         return []
 
-    @property
-    def resamples(self) -> bool:
-        """Whether `training_samples` gives others in every epoch."""
-        return False
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        """What the server sends to a client."""
+        return {"model": server["model"]}
 
-    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
-        """What a client trains on in its rounds: its own samples, unless the method makes more of them."""
-        return own
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        """The loss that a client minimises in a round, as a function of parameters and batch."""
+        return lambda params, batch: cross_entropy(task.logits(params, batch.x), batch)
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        """A client's work: its reply, and the entries of its private state that changed."""
+        return {"model": task.train(message["model"], self.objective(task, client, message), batches)}, {}
 
     @abstractmethod
-    def round(self, task: Task) -> Round:
-        """The exchange that is repeated."""
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        """The server's next state, from the replies in the order of the clients' ids."""
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        """Class scores; with a client's state those of its own model, where the method has such."""
-        return task.logits(server["model"], x)
+        """Class scores by the server's model, or by a client's own if its state is given and has one."""
+        model = client["model"] if client and "model" in client else server["model"]
+        return task.logits(model, x)
 
-    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
-        """The same method with another way to predict from the same states, measured beside it."""
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
+        """Figures for the record of a round: about the server, or about a client if its state is given.
+
+        Clients are asked only if `observes_clients`; the record has the mean over the round's clients.
+        """
         return {}
-
-    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Embeddings of samples and, in the same space, one anchor a class; None: it has none."""
-        return None
-
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
-        """Figures for the record of a round."""
-        return {}
-
-    def observe_client(self, task: Task, server: State, client: State) -> Mapping[str, float]:
-        """Figures about a client's private state; the record has their mean over the round's clients."""
-        return {}
-
-    def check(self, task: Task) -> None:
-        """Raise ValueError with one sentence if the method cannot work on this task."""

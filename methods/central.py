@@ -3,11 +3,9 @@
 The same epochs, batch size and optimiser as a client's, on the union of the clients' training data.
 """
 
-from typing import ClassVar
-
 from methods.local import Local
 
 
 class Central(Local):
-    label: ClassVar[str] = "Central"
-    pools_data: ClassVar[bool] = True
+    label = "Central"
+    pools_data = True

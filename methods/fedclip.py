@@ -1,12 +1,10 @@
-"""FedCLIP: on a frozen CLIP model, clients train and share a small adapter of the image's features.
+"""FedCLIP: on a frozen CLIP model, clients train and share a small adapter of the image features.
 
 Lu et al., "FedCLIP: Fast Generalization and Personalization for CLIP in Federated Learning", IEEE Data
 Engineering Bulletin 2023. The adapter Linear–Tanh–Linear–Softmax makes a weight for every feature; logits are
 scaled cosines between the weighted features and the text features of the classes' prompts. Only the adapter
-is trained, sent and averaged, as in FedAvg. Adam with 5e-5 and weight decay 0.2 as printed.
+is trained, sent and averaged, as in FedAvg.
 """
-
-from typing import Any, ClassVar
 
 from methods.base import Task
 from methods.core.optimisers import Adam, Optimiser
@@ -15,10 +13,11 @@ from methods.modules.clip import FeatureAdapter
 
 
 class FedCLIP(FedAvg):
-    label: ClassVar[str] = "FedCLIP"
-    own_model: ClassVar[dict[str, Any]] = {"name": "clip_adapter"}
+    label = "FedCLIP"
+    own_model = {"name": "clip_adapter"}
 
     optimiser: Optimiser | None = Adam(lr=5e-5, weight_decay=0.2)
+    """The clients' optimiser: Adam with rate 5e-5 and weight decay 0.2 as in the paper."""
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.projector, FeatureAdapter):

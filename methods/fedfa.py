@@ -15,26 +15,27 @@ exactly.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
-from methods.shared.losses import cross_entropy
 
 
 class FedFA(FedAvg):
-    label: ClassVar[str] = "FedFA"
+    label = "FedFA"
+    neutral = {"probability": 0.0}
 
     probability: float = Field(default=0.5, ge=0, le=1)
-    """Of a step with moved features."""
+    """p, how likely a step trains on moved features; 0.5 as in the paper."""
 
     def server(self, task: Task) -> State:
-        gamma = torch.zeros(task.model.feature_size, device=task.device)
-        return super().server(task) | {"gamma": gamma}
+        return super().server(task) | {"gamma": torch.zeros(task.model.feature_size, device=task.device)}
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.probability == 0:
@@ -48,32 +49,24 @@ class FedFA(FedAvg):
 
         return loss
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, kept = super().local(task, client, message, batches)
+        with task.evaluation():
+            sums = [channel_sum(task.encode(reply["model"], batch.x), batch) for batch in batches.once()]
+        return reply | {"mean": torch.stack(sums).sum(dim=0) / batches.samples}, kept
 
-        def down(server: State, client_id: int) -> Message:
-            return base.down(server, client_id) | {"gamma": server["gamma"]}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, client = base.local(client, message, batches)
-            with task.evaluation():
-                sums = [channel_sum(task.encode(reply["model"], batch.x), batch) for batch in batches.once()]
-            return reply | {"mean": torch.stack(sums).sum(dim=0) / batches.samples}, client
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            means = torch.stack([reply.content["mean"] for reply in replies])
-            return base.aggregate(server, replies) | {"gamma": channel_weights(means)}
-
-        return Round(down, local, aggregate)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        means = torch.stack([reply.content["mean"] for reply in replies])
+        return super().aggregate(task, server, replies) | {"gamma": channel_weights(means)}
 
 
 def channel_sum(z: Tensor, batch: Batch) -> Tensor:
-    """Channel by channel the sum over the live samples."""
+    """Per channel, the sum over the real samples."""
     return z.sum(dim=0) if batch.mask is None else batch.mask @ z
 
 
 def noise_scale(z: Tensor, batch: Batch, gamma: Tensor) -> Tensor:
-    """√((γ + 1) Σ²), with the variance over the live samples."""
+    """√((γ + 1) Σ²), with the variance over the real samples."""
     count = len(z) if batch.mask is None else batch.mask.sum().clamp(min=1)
     deviation = z - channel_sum(z, batch) / count
     return ((gamma + 1) * channel_sum(deviation.square(), batch) / count).sqrt()

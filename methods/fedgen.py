@@ -16,39 +16,44 @@ follows p̂ as printed (public code: all labels alike). α = β = 0 is FedAvg wi
 """
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 from torch.func import vmap
 
-from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.core.optimisers import Adam
 from methods.core.training import train
 from methods.fedavg import FedAvg
-from methods.shared.losses import class_sums, cross_entropy
+from methods.shared.losses import class_sums
+from methods.shared.two_layers import new_layers, two_layers
 
 
 class FedGen(FedAvg):
-    label: ClassVar[str] = "FEDGEN"
+    label = "FEDGEN"
+    neutral = {"alpha": 0.0, "beta": 0.0}
 
     alpha: float = Field(default=10.0, ge=0)
-    """α, the weight of the generated vectors' classification."""
+    """α, the weight of classifying generated vectors; 10 as in the public code."""
     beta: float = Field(default=10.0, ge=0)
-    """β, the weight of the distillation."""
+    """β, the weight of the distillation; 10 as in the public code."""
     decay: float = Field(default=0.98, gt=0, le=1)
-    """By which α and β are multiplied every round."""
+    """The factor of α and β per round; 0.98 as in the public code."""
     eta: float = Field(default=1.0, ge=0)
-    """η, the weight of the diversity."""
+    """η, the weight of the generator's diversity; 1 as in the public code."""
     generated: int = Field(default=32, ge=1)
-    """Vectors that a client adds to a step."""
+    """Generated vectors per client step; 32 as in the public code."""
     noise_size: int = Field(default=32, ge=1)
+    """Width of the noise ε; 32 as in the public code."""
     hidden: int = Field(default=256, ge=1)
+    """Width of the generator's hidden layer; 256 as in the public code."""
     server_steps: int = Field(default=50, ge=0)
+    """Generator steps per round; 50 as in the public code."""
     server_batch: int = Field(default=128, ge=2)
+    """Generated vectors per generator step; 128 as in the public code."""
     server_lr: float = Field(default=3e-4, gt=0)
+    """The generator's learning rate (Adam); 3e-4 as in the public code."""
 
     def server(self, task: Task) -> State:
         return super().server(task) | {
@@ -58,27 +63,14 @@ class FedGen(FedAvg):
         }
 
     def new_generator(self, task: Task) -> Tree:
-        """Two linear layers with PyTorch's usual bounds."""
-        draw = task.generator("generator")
         widths = (self.noise_size + task.classes, self.hidden, task.model.feature_size)
-
-        def uniform(fan_in: int, *shape: int) -> Tensor:
-            return (torch.rand(*shape, generator=draw) * 2 - 1) / fan_in**0.5
-
-        return Tree(
-            {
-                "W1": uniform(widths[0], widths[1], widths[0]),
-                "b1": uniform(widths[0], widths[1]),
-                "W2": uniform(widths[1], widths[2], widths[1]),
-                "b2": uniform(widths[1], widths[2]),
-            }
-        ).to(task.device)
+        return new_layers(*widths, task.generator("generator")).to(task.device)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.alpha == self.beta == 0 or "generator" not in message:
             return super().objective(task, client, message)
         generator, labels = message["generator"], message["labels"]
-        weight = self.decay ** message["rounds"]
+        weight: Tensor = self.decay ** message["rounds"]
 
         def head_on_generated(params: Tree, batch: Batch, y: Tensor, stream: int) -> Tensor:
             noise = batch.normal(len(y), self.noise_size, stream=stream)
@@ -96,41 +88,26 @@ class FedGen(FedAvg):
 
         return loss
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server) if int(server["rounds"]) else {"model": server["model"]}
 
-        def down(server: State, client_id: int) -> Message:
-            message = base.down(server, client_id)
-            if int(server["rounds"]) == 0:
-                return message
-            return message | {key: server[key] for key in ("generator", "labels", "rounds")}
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, kept = super().local(task, client, message, batches)
+        counts = [class_sums(batch.y[:, None].float(), batch, task.classes)[1] for batch in batches.once()]
+        return reply | {"counts": torch.stack(counts).sum(dim=0)}, kept
 
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, client = base.local(client, message, batches)
-            counts = [
-                class_sums(batch.y[:, None].float(), batch, task.classes)[1] for batch in batches.once()
-            ]
-            return reply | {"counts": torch.stack(counts).sum(dim=0)}, client
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            counts = torch.stack([reply.content["counts"] for reply in replies])
-            return base.aggregate(server, replies) | {
-                "generator": self.taught(task, server, [reply.content["model"] for reply in replies], counts),
-                "labels": counts.sum(dim=0) / counts.sum(),
-                "rounds": server["rounds"] + 1,
-            }
-
-        return Round(down, local, aggregate)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        counts = torch.stack([reply.content["counts"] for reply in replies])
+        return super().aggregate(task, server, replies) | {
+            "generator": self.taught(task, server, [reply.content["model"] for reply in replies], counts),
+            "labels": counts.sum(dim=0) / counts.sum(),
+            "rounds": server["rounds"] + 1,
+        }
 
     def taught(self, task: Task, server: State, models: Sequence[Tree], counts: Tensor) -> Tree:
-        """The generator after its steps with the heads of these clients, who have so many samples a class."""
-        heads = Tree(
-            {
-                name: torch.stack([model[name] for model in models])
-                for name in models[0]
-                if not name.startswith("encoder.")
-            }
-        )
+        """The generator after its steps; `counts` has the clients' samples per class, one row each."""
+        head = [name for name in models[0] if not name.startswith("encoder.")]
+        heads = Tree({name: torch.stack([model[name] for model in models]) for name in head})
         shares = counts / counts.sum(dim=0).clamp(min=1)
 
         def loss(generator: Tree, batch: Batch) -> Tensor:
@@ -144,6 +121,7 @@ class FedGen(FedAvg):
         return train(server["generator"], loss, draws, Adam(lr=self.server_lr))
 
     def draws(self, task: Task, number: int, counts: Tensor) -> Iterator[Batch]:
+        """Noise and labels for the generator's steps of a round."""
         draw = task.generator("generator steps", number)
         for _ in range(self.server_steps):
             y = torch.multinomial(counts.cpu(), self.server_batch, replacement=True, generator=draw)
@@ -155,8 +133,7 @@ def make_latent(generator: Tree, noise: Tensor, y: Tensor) -> Tensor:
     """z = G(ε, y)."""
     classes = generator["W1"].shape[1] - noise.shape[1]
     labels = (y[:, None] == torch.arange(classes, device=y.device)).to(noise.dtype)
-    hidden = F.relu(F.linear(torch.cat([noise, labels], dim=1), generator["W1"], generator["b1"]))
-    return F.linear(hidden, generator["W2"], generator["b2"])
+    return two_layers(generator, torch.cat([noise, labels], dim=1))
 
 
 def diversity_loss(noise: Tensor, z: Tensor) -> Tensor:

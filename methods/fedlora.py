@@ -6,16 +6,13 @@ branches this is FedAvg itself; the name keeps a table from saying FedAvg where 
 other models are refused.
 """
 
-from typing import ClassVar
-
 from methods.base import Task
 from methods.fedavg import FedAvg
 from methods.modules.lora import require_adapters
 
 
 class FedLoRA(FedAvg):
-    label: ClassVar[str] = "FedLoRA"
+    label = "FedLoRA"
 
     def check(self, task: Task) -> None:
         require_adapters(task.model)
-        super().check(task)

@@ -16,41 +16,45 @@ with Adam 1e-3 as printed. Ablation: `compactness` off replaces L_COM by the pap
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, Reply, Round, State, Task, Tree
+from methods.base import Batch, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.core.optimisers import Adam
 from methods.core.training import minimise
 from methods.fedavg import FedAvg
-from methods.shared.losses import cross_entropy, on_sphere
+from methods.shared.losses import on_sphere
+from methods.shared.two_layers import new_layers, two_layers
 
 
 class FedLSA(FedAvg):
-    label: ClassVar[str] = "FedLSA"
+    label = "FedLSA"
+    neutral = "classifies points on the sphere at every setting"
 
     lam: float = Field(default=0.7, ge=0)
-    """λ, the weight of the compactness loss."""
+    """λ, the weight of the compactness loss; the paper picks 0.1 or 0.7, depending on the dataset."""
     alpha: float = Field(default=0.4, ge=0)
-    """α, the weight of the separation loss."""
+    """α, the weight of the separation loss; the paper picks 0.02 or 0.4, depending on the dataset."""
     tau: float = Field(default=0.1, gt=0)
-    """τ, the temperature of both contrasts."""
+    """τ, the temperature of both contrasts; the paper picks 0.1 or 0.2, depending on the dataset."""
     compactness: bool = True
+    """L_COM on the clients; off: the pull ‖h − a_y‖² of the paper's ablation."""
     separation: bool = True
+    """L_SEP on the server; off: L_ACE alone trains the anchors, as in the paper's ablation."""
     server_steps: int = Field(default=500, ge=0)
-    """E_s."""
+    """E_s, the steps that train the anchors every round; 500 as in the paper."""
     server_lr: float = Field(default=1e-3, gt=0)
+    """The learning rate of these steps (Adam); 1e-3 as in the paper."""
 
     @property
     def uses_anchors(self) -> bool:
+        """False for the ablation without either loss."""
         return self.compactness or self.separation
 
     def check(self, task: Task) -> None:
-        super().check(task)
         if self.uses_anchors and self.lam > 0:
             task.require_trainable_embeddings()
 
@@ -74,27 +78,24 @@ class FedLSA(FedAvg):
 
         return loss
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {key: server[key] for key in ("model", "anchors") if key in server}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        server = super().aggregate(task, server, replies)
         if not self.uses_anchors:
-            return base
-
-        def down(server: State, client_id: int) -> Message:
-            return base.down(server, client_id) | {"anchors": server["anchors"]}
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            server = base.aggregate(server, replies)
-            return server | self.renewed_anchors(task, server["model"], server["anchor_maker"])
-
-        return Round(down, base.local, aggregate)
+            return server
+        return server | self.renewed_anchors(task, server["model"], server["anchor_maker"])
 
     def renewed_anchors(self, task: Task, model: Tree, maker: Tree) -> State:
+        """R and Θ after this round's steps against the model's classifier, and the anchors they make."""
+
         def loss(maker: Tree) -> Tensor:
             anchors = anchors_of(maker)
-            value = anchor_cross_entropy(task, model, anchors)
-            if self.separation:
-                value = value + self.alpha * separation_loss(anchors, self.tau)
-            return value
+            classified = anchor_cross_entropy(task, model, anchors)
+            if not self.separation:
+                return classified
+            return classified + self.alpha * separation_loss(anchors, self.tau)
 
         maker = minimise(maker, loss, self.server_steps, Adam(lr=self.server_lr))
         return {"anchor_maker": maker, "anchors": anchors_of(maker)}
@@ -105,7 +106,7 @@ class FedLSA(FedAvg):
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         return (embed(task, server["model"], x), server["anchors"]) if self.uses_anchors else None
 
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         if not self.uses_anchors:
             return {}
         return {
@@ -116,32 +117,19 @@ class FedLSA(FedAvg):
 
 def embed(task: Task, params: Tree, x: Tensor) -> Tensor:
     """h = nor(φ(ψ(x)))."""
-    return on_sphere(task.project(params, task.encode(params, x)))
+    return on_sphere(task.embed(params, x))
 
 
 def anchor_maker(task: Task) -> Tree:
     """R and Θ at the start: R standard normal, Θ with PyTorch's usual bounds for linear layers."""
-    draw = task.generator("anchors")
-    wide, narrow = task.model.feature_size, task.model.embedding_size
-
-    def uniform(*shape: int) -> Tensor:
-        return (torch.rand(*shape, generator=draw) * 2 - 1) / wide**0.5
-
-    return Tree(
-        {
-            "R": torch.randn(task.classes, wide, generator=draw),
-            "W1": uniform(wide, wide),
-            "b1": uniform(wide),
-            "W2": uniform(narrow, wide),
-            "b2": uniform(narrow),
-        }
-    ).to(task.device)
+    draw, wide = task.generator("anchors"), task.model.feature_size
+    semantics = Tree({"R": torch.randn(task.classes, wide, generator=draw)})
+    return (semantics | new_layers(wide, wide, task.model.embedding_size, draw)).to(task.device)
 
 
 def anchors_of(maker: Tree) -> Tensor:
     """A = nor(Θ(R))."""
-    hidden = F.relu(F.linear(maker["R"], maker["W1"], maker["b1"]))
-    return on_sphere(F.linear(hidden, maker["W2"], maker["b2"]))
+    return on_sphere(two_layers(maker, maker["R"]))
 
 
 def anchor_cross_entropy(task: Task, model: Tree, anchors: Tensor) -> Tensor:

@@ -13,60 +13,32 @@ inputs themselves are mixed, f((1 − λ)x + λx̄).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
 from methods.fedavg import FedAvg
+from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
 
 
 class FedMix(FedAvg):
-    label: ClassVar[str] = "FedMix"
+    label = "FedMix"
+    neutral = {"lam": 0.0}
 
     lam: float = Field(default=0.1, ge=0, le=1)
-    """λ, the share of the averaged samples."""
+    """λ, the share of the averaged samples; the paper uses 0.05 to 0.2."""
     group_size: int = Field(default=5, ge=1)
-    """M, how many samples are averaged."""
+    """M, how many samples are averaged; 5 is among the paper's sizes."""
     variant: Literal["taylor", "naive"] = "taylor"
+    """The paper's FedMix (`taylor`), or its NaiveMix: the loss at the mixed inputs themselves."""
 
-    def prelude(self, task: Task) -> list[Round]:
-        return [self.means_up(task), self.means_down()] if self.lam > 0 else []
-
-    def means_up(self, task: Task) -> Round:
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            pieces = [(task.floats(batch.x), batch.y) for batch in batches.once()]
-            x, y = (torch.cat(part) for part in zip(*pieces, strict=True))
-            return grouped_means(x, one_hot(y, task.classes), self.shuffled(batches)), {}
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            means = {key: torch.cat([reply.content[key] for reply in replies]) for key in ("x", "y")}
-            return server | {"means": means}
-
-        return Round(lambda server, client_id: {}, local, aggregate)
-
-    def shuffled(self, batches: Batches) -> Tensor:
-        """Positions of a client's samples, a row for every group."""
-        count = int(batches.samples)
-        order = next(iter(batches)).uniform(count).argsort()
-        return order[: count - count % self.group_size].view(-1, self.group_size)
-
-    def means_down(self) -> Round:
-        def down(server: State, client_id: int) -> Message:
-            return {"means": server["means"]} if "means" in server else {}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            return {}, message
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            kept = {key: value for key, value in server.items() if key != "means"}
-            count = len(server["means"]["y"]) if "means" in server else 0
-            return kept | {"mean_count": torch.tensor(count)}
-
-        return Round(down, local, aggregate)
+    def prelude(self, task: Task) -> Prelude:
+        return [MeansUp(self.group_size), MeansDown()] if self.lam > 0 else []
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         means = client.get("means")
@@ -91,12 +63,38 @@ class FedMix(FedAvg):
 
         return loss
 
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {"averaged_samples": float(server["mean_count"])} if "mean_count" in server else {}
 
 
-def grouped_means(x: Tensor, y: Tensor, groups: Tensor) -> Message:
-    return {"x": x[groups].mean(dim=1), "y": y[groups].mean(dim=1)}
+@dataclass(frozen=True)
+class MeansUp(Upload):
+    """Every client sends the means of its groups of samples."""
+
+    group_size: int
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        pieces = [(task.floats(batch.x), one_hot(batch.y, task.classes)) for batch in batches.once()]
+        x, y = (torch.cat(part) for part in zip(*pieces, strict=True))
+        order = next(iter(batches)).uniform(len(y)).argsort()
+        groups = order[: len(y) - len(y) % self.group_size].view(-1, self.group_size)
+        return {"x": x[groups].mean(dim=1), "y": y[groups].mean(dim=1)}, {}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        means = {key: torch.cat([reply.content[key] for reply in replies]) for key in ("x", "y")}
+        return server | {"means": means}
+
+
+class MeansDown(Download):
+    """Every client gets the means of all clients and keeps them; the server keeps their number."""
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {"means": server["means"]} if "means" in server else {}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        kept = {key: value for key, value in server.items() if key != "means"}
+        count = len(server["means"]["y"]) if "means" in server else 0
+        return kept | {"mean_count": torch.tensor(count)}
 
 
 def one_hot(y: Tensor, classes: int) -> Tensor:

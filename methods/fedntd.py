@@ -3,27 +3,25 @@
 Lee et al., "Preservation of the Global Knowledge by Not-True Distillation in Federated Learning", NeurIPS
 2022: CE + β τ² · KL(softmax_{c≠y}(z_x / τ) ‖ softmax_{c≠y}(z_y / τ)), the mean over the batch, with logits
 z_x of the server's model and z_y of the client's; the true class is taken out of both softmaxes. The factor
-τ² keeps the term's gradient at one scale for all τ. τ = 1 and β = 1 as printed; β = 0 is FedAvg exactly.
+τ² keeps the term's gradient at one scale for all τ. β = 0 is FedAvg exactly.
 """
-
-from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
-from methods.shared.losses import cross_entropy
 
 
 class FedNTD(FedAvg):
-    label: ClassVar[str] = "FedNTD"
+    label = "FedNTD"
+    neutral = {"beta": 0.0}
 
     beta: float = Field(default=1.0, ge=0)
-    """β, the weight of the distillation."""
+    """β, the weight of the distillation; 1 as in the paper."""
     tau: float = Field(default=1.0, gt=0)
-    """τ, the temperature."""
+    """τ, the temperature of both softmaxes; 1 as in the paper."""
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.beta == 0:

@@ -6,26 +6,26 @@ z); afterwards its prototypes are its class means of z under its final model. Se
 the clients that hold it, or the mean weighted by count. In the first round there is no prototype, so no term.
 
 A client predicts the class whose global prototype is nearest to z, as in the paper, or with its own
-classifier (`prediction`). λ = 1 is the paper's for all its datasets. All clients begin with the same weights.
+classifier (`prediction`). All clients begin with the same weights.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
-from torch import Tensor
 
-from methods.base import Batches, Message, Round, State, Task
+from methods.base import Batches, Message, Reply, State, Task
 from methods.shared.prototypes import Prediction, PrototypeLearning
 
 
 class FedProto(PrototypeLearning):
-    label: ClassVar[str] = "FedProto"
-    has_global_model: ClassVar[bool] = False
+    label = "FedProto"
+    neutral = "has no server model"
+    has_global_model = False
 
     lam: float = Field(default=1.0, ge=0)
-    """λ, the weight of the pull."""
+    """λ, the weight of the pull; 1 is the paper's for all its datasets."""
     prediction: Prediction = "prototypes"
+    """The nearest prototype's class (as in the paper), or the classifier's; the other is recorded too."""
 
     def server(self, task: Task) -> State:
         return {}
@@ -33,19 +33,12 @@ class FedProto(PrototypeLearning):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
-    def round(self, task: Task) -> Round:
-        def down(server: State, client_id: int) -> Message:
-            return dict(server)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        y = task.train(client["model"], self.objective(task, client, message), batches)
+        return self.local_prototypes(task, y, batches), {"model": y}
 
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            y = task.train(client["model"], self.objective(task, client, message), batches)
-            return self.local_prototypes(task, y, batches), {"model": y}
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return self.global_prototypes(server, replies)
 
-        return Round(down, local, self.global_prototypes)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        assert client is not None, "there is no global model"
-        return self.predict_with(task, server, client["model"], x)
-
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {"classes_with_prototype": float(server["known"].sum())} if server else {}

@@ -6,45 +6,34 @@ CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a
 afterwards its prototypes are its class means of z under its final model. Server: the mean over the clients
 that hold the class, or the mean weighted by count. In the first round there is no prototype, so no term.
 The averaged classifier predicts, as in those papers; the nearest prototype is recorded beside it.
-λ = 2 follows the FedLSA and GGEUR comparisons; λ = 0 is FedAvg with prototypes that nobody uses.
+λ = 0 is FedAvg with prototypes that nobody uses.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batches, Message, Reply, Round, State, Task
+from methods.base import Batches, Message, Reply, State, Task
 from methods.fedavg import FedAvg
 from methods.shared.prototypes import Prediction, PrototypeLearning
 
 
 class FedProtoAvg(PrototypeLearning, FedAvg):
-    label: ClassVar[str] = "FedProto (avg)"
+    label = "FedProto (avg)"
+    neutral = {"lam": 0.0}
 
     lam: float = Field(default=2.0, ge=0)
-    """λ, the weight of the pull."""
+    """λ, the weight of the pull; 2 as in the comparisons of the FedLSA and GGEUR papers."""
     prediction: Prediction = "classifier"
+    """The averaged classifier's class (as in those papers), or the nearest prototype's; both are recorded."""
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, kept = super().local(task, client, message, batches)
+        return reply | self.local_prototypes(task, reply["model"], batches), kept
 
-        def down(server: State, client_id: int) -> Message:
-            message = base.down(server, client_id)
-            return message | {key: server[key] for key in ("prototypes", "known") if key in server}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, client = base.local(client, message, batches)
-            return reply | self.local_prototypes(task, reply["model"], batches), client
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            return base.aggregate(server, replies) | self.global_prototypes(server, replies)
-
-        return Round(down, local, aggregate)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        return self.predict_with(task, server, server["model"], x)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return super().aggregate(task, server, replies) | self.global_prototypes(server, replies)
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         if not ("known" in server and server["known"].all()):

@@ -1,30 +1,25 @@
 """FedProx: FedAvg with a pull of the client's model towards the server's.
 
 Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, Eq. 2: CE + μ/2 ‖y − x‖².
-μ = 0.01 is of the paper's grid {0.001, 0.01, 0.1, 1}; μ = 0 is FedAvg exactly.
+μ = 0 is FedAvg exactly.
 """
 
-from typing import ClassVar
-
 from pydantic import Field
-from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.base import Loss, Message, State, Task
 from methods.fedavg import FedAvg
 
 
 class FedProx(FedAvg):
-    label: ClassVar[str] = "FedProx"
+    label = "FedProx"
+    neutral = {"mu": 0.0}
 
     mu: float = Field(default=0.01, ge=0)
+    """μ, the weight of the pull; the paper tunes it over {0.001, 0.01, 0.1, 1}."""
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
         if self.mu == 0:
             return plain
-        x = message["model"].only(task.trainable)
-
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            return plain(y, batch) + self.mu / 2 * (y.only(task.trainable) - x).sqnorm()
-
-        return loss
+        sent = message["model"].only(task.trainable)
+        return lambda y, batch: plain(y, batch) + self.mu / 2 * (y.only(task.trainable) - sent).sqnorm()

@@ -3,55 +3,57 @@
 A frozen transformer whose adapted layers give Wx + s·B_g A_g x + m·s·B_p A_p x with m = σ(a). The shared part
 θ_g (A_g, B_g and the head) is all that travels; the private factors θ_p and the gates a stay with the client.
 Client: CE + λ₁ Σ|m| + λ₂ P(θ_p), all three trained at once. Server: aggregation by alignment (see
-`parts/alignment.py`), or a plain average with `alignment: null`. The global model has no private branch; a
-client predicts with the server's θ_g and its own θ_p and a.
+`methods/shared/alignment.py`), or a plain average with `alignment: null`. The global model has no private
+branch; a client predicts with the server's θ_g and its own θ_p and a.
 
-P is ‖θ_p‖² as printed (`factors`) or ‖B_p A_p‖² (`product`, 0 at the start); `bilateral` replaces |m| by
-min(m, 1 − m). η_g is the learning rate of the suite's optimiser, which should be Adam at 1e-3 clipped at 1.0;
-η_p and η_m are given here. λ₁ = 5e-4 and λ₂ = 1e-4 are in the grids {1e-4, 5e-4, 1e-3} and {1e-4, 1e-3}.
+η_g is the learning rate of the suite's optimiser, which should be Adam at 1e-3 clipped at 1.0.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, Reply, Round, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.core.optimisers import Group
 from methods.core.training import train
+from methods.fedavg import FedAvg
 from methods.modules.lora import GATE, PRIVATE, adapted_layers, first_factor, require_adapters
 from methods.shared.alignment import Alignment, observed
-from methods.shared.averaging import Averaging
-from methods.shared.losses import cross_entropy
 
 GATES = "gates"
 
 
-class FedSDG(Averaging):
-    label: ClassVar[str] = "FedSDG"
+class FedSDG(FedAvg):
+    label = "FedSDG"
+    neutral = "trains private adapters at every setting"
+    observes_clients = True
 
     lam1: float = Field(default=5e-4, ge=0)
-    """λ₁, the weight of the gates' penalty."""
+    """λ₁, the weight of the gates' penalty; tuned over {1e-4, 5e-4, 1e-3}."""
     lam2: float = Field(default=1e-4, ge=0)
-    """λ₂, the weight of the private adapters' penalty."""
+    """λ₂, the weight of the private adapters' penalty; tuned over {1e-4, 1e-3}."""
     private_lr: float = Field(default=1e-3, gt=0)
-    """η_p."""
+    """η_p, the learning rate of the private adapters; 1e-3 as printed."""
     gate_lr: float = Field(default=5e-3, gt=0)
-    """η_m."""
+    """η_m, the learning rate of the gates; 5e-3 as printed."""
     granularity: Literal["block", "layer", "global"] = "block"
-    """One gate for every block, for every adapted layer, or for all."""
+    """One gate per block (as printed), one per adapted layer, or one for all."""
     gate_penalty: Literal["unilateral", "bilateral"] = "unilateral"
+    """Σ|m| (as printed), or Σ min(m, 1 − m), which pushes gates to 0 or 1."""
     private_penalty: Literal["factors", "product"] = "factors"
+    """P(θ_p): ‖θ_p‖² (as printed), or ‖B_p A_p‖², which is 0 at the start."""
     private_init_std: float = Field(default=0.0, ge=0)
-    """Of B_p at the start; with 0 the private branch begins as nothing."""
+    """Standard deviation of B_p at the start; with 0 the private branch begins as nothing."""
     alignment: Alignment | None = Alignment()
+    """How the server weights updates by their agreement; None: a plain average."""
 
     def check(self, task: Task) -> None:
         require_adapters(task.model)
         if self.alignment is not None:
-            self.alignment.check(task)
+            self.alignment.check_alignment(task)
 
     def server(self, task: Task) -> State:
         figures = {} if self.alignment is None else {"alignment": self.alignment.start()}
@@ -79,6 +81,7 @@ class FedSDG(Averaging):
         return dict(zip(layers, position[self.granularity], strict=True))
 
     def penalty(self, private: Tree, gates: Tensor) -> Tensor:
+        """What a client minimises beside the cross-entropy."""
         return self.lam1 * self.gate_cost(gates) + self.lam2 * self.private_cost(private)
 
     def gate_cost(self, gates: Tensor) -> Tensor:
@@ -94,32 +97,29 @@ class FedSDG(Averaging):
         products = [((b.T @ b) * (a @ a.T)).sum() for a, b in zip(firsts, seconds, strict=True)]
         return torch.stack(products).sum()
 
-    def round(self, task: Task) -> Round:
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        places, own = self.gate_of(task), list(client["private"])
+
+        def loss(y: Tree, batch: Batch) -> Tensor:
+            shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
+            logits = task.logits(personal(shared, private, gates, places), batch.x)
+            return cross_entropy(logits, batch) + self.penalty(private, gates)
+
+        return loss
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         own_rates = (Group(match="private_", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
         optimiser = task.optimiser.model_copy(update={"groups": (*own_rates, *task.optimiser.groups)})
-        places = self.gate_of(task)
+        start = message["model"] | client["private"] | Tree({GATES: client[GATES]})
+        own = [*client["private"], GATES]
+        loss = self.objective(task, client, message)
+        y = train(start, loss, batches, optimiser, {*task.trainable, *own}, task.mode)
+        return {"model": y.without(own)}, {"private": y.only(client["private"]), GATES: y[GATES]}
 
-        def down(server: State, client_id: int) -> Message:
-            return {"model": server["model"]}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            own = list(client["private"])
-
-            def loss(y: Tree, batch: Batch) -> Tensor:
-                shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
-                logits = task.logits(personal(shared, private, gates, places), batch.x)
-                return cross_entropy(logits, batch) + self.penalty(private, gates)
-
-            start = message["model"] | client["private"] | Tree({GATES: client[GATES]})
-            y = train(start, loss, batches, optimiser, {*task.trainable, *own, GATES}, task.mode)
-            return {"model": y.without([*own, GATES])}, {"private": y.only(own), GATES: y[GATES]}
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            if self.alignment is not None:
-                return self.alignment.aggregate(task, server, replies)
-            return {"model": self.average(replies)}
-
-        return Round(down, local, aggregate)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        if self.alignment is None:
+            return super().aggregate(task, server, replies)
+        return self.alignment.align(task, server, replies)
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         if client is None:
@@ -127,10 +127,9 @@ class FedSDG(Averaging):
         own = personal(server["model"], client["private"], client[GATES], self.gate_of(task))
         return task.logits(own, x)
 
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
-        return observed(server["alignment"]) if self.alignment is not None else {}
-
-    def observe_client(self, task: Task, server: State, client: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
+        if client is None:
+            return observed(server["alignment"]) if self.alignment is not None else {}
         m = torch.sigmoid(client[GATES])
         shared = server["model"].only(task.trainable)
         return {

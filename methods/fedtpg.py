@@ -3,11 +3,9 @@
 Qiu et al., "Federated Text-driven Prompt Generation for Vision-Language Models", ICLR 2024. Four learnable
 queries cross-attend (four heads) to the text embeddings of the classes' names and become the context words of
 every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled
-cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. SGD with
-3e-3 and momentum 0.9 as printed; layer norms and two more layers around the attention, as in the public code.
+cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. Layer norms
+and two more layers around the attention are as in the public code.
 """
-
-from typing import Any, ClassVar
 
 from methods.base import Task
 from methods.core.optimisers import SGD, Optimiser
@@ -16,10 +14,11 @@ from methods.modules.clip import PromptedClassifier
 
 
 class FedTPG(FedAvg):
-    label: ClassVar[str] = "FedTPG"
-    own_model: ClassVar[dict[str, Any]] = {"name": "prompt_generator"}
+    label = "FedTPG"
+    own_model = {"name": "prompt_generator"}
 
     optimiser: Optimiser | None = SGD(lr=3e-3, momentum=0.9)
+    """The clients' optimiser: SGD with rate 3e-3 and momentum 0.9 as in the paper."""
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.classifier, PromptedClassifier):

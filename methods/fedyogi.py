@@ -2,10 +2,7 @@
 
 Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2: m ← β₁ m + (1 − β₁) Δ,
 v ← v − (1 − β₂) Δ² · sign(v − Δ²), x ← x + η m / (√v + τ) with Δ = Σ_k w_k (y_k − x) and v = τ² at the start.
-β = (0.9, 0.99) and τ = 1e-3 as printed; the paper tunes η on a grid that holds the default 0.01.
 """
-
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -14,11 +11,12 @@ from methods.shared.server_optimisers import AdaptiveFedOpt
 
 
 class FedYogi(AdaptiveFedOpt):
-    label: ClassVar[str] = "FedYogi"
+    label = "FedYogi"
 
     server_lr: float = Field(default=0.01, gt=0)
-    """η."""
+    """η, the server's learning rate; the paper tunes it over a grid that holds 0.01."""
     beta2: float = Field(default=0.99, ge=0, lt=1)
+    """β₂, how slowly the second moment follows Δ²; 0.99 as in the paper."""
 
     def second_moment(self, v: Tree, squared: Tree) -> Tree:
         return v - (1 - self.beta2) * squared * (v - squared).map(lambda leaf: leaf.sign())

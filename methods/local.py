@@ -1,21 +1,18 @@
 """Local training only: nothing is sent. The lower bound of every table.
 
-Every client trains its own model on its own data with the same number of steps that it would take in a
-federation. A table shows, for each domain, the mean accuracy over all clients' models.
+Every client trains its own model on its own data, with as many steps as it would take in a federation. A
+table shows, for each domain, the mean accuracy over all clients' models.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from torch import Tensor
-
-from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task
-from methods.shared.losses import cross_entropy
+from methods.base import Batches, FedAlgorithm, Message, Reply, State, Task
 
 
 class Local(FedAlgorithm):
-    label: ClassVar[str] = "Local"
-    has_global_model: ClassVar[bool] = False
+    label = "Local"
+    neutral = "has no server model"
+    has_global_model = False
 
     def server(self, task: Task) -> State:
         return {}
@@ -23,21 +20,11 @@ class Local(FedAlgorithm):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
-    def round(self, task: Task) -> Round:
-        def down(server: State, client_id: int) -> Message:
-            return {}
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {}
 
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            y = task.train(
-                client["model"], lambda y, batch: cross_entropy(task.logits(y, batch.x), batch), batches
-            )
-            return {}, {"model": y}
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        return {}, super().local(task, client, client, batches)[0]
 
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            return server
-
-        return Round(down, local, aggregate)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        assert client is not None, "local training has no global model"
-        return task.logits(client["model"], x)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return server

@@ -3,32 +3,28 @@
 Li et al., "Model-Contrastive Federated Learning", CVPR 2021, Algorithm 1:
 CE + μ · CE([cos(z, z_glob), cos(z, z_prev)] / T, target 0), where z_prev comes from the client's own model at
 the end of its last participation, and before the first one from the server's model (the term is then
-μ·log 2). Neither teacher has a gradient.
-
-z is the projector's output, as in the paper, and the encoder's in a model without a projector. T = 0.5 as
-printed; μ = 1 is in the paper's grid {0.1, 1, 5, 10}, from which it picks 5 on CIFAR-10 and 1 elsewhere;
-μ = 0 is FedAvg exactly.
+μ·log 2). Neither teacher has a gradient. z is the projector's output, as in the paper, and the encoder's in a
+model without a projector. μ = 0 is FedAvg exactly.
 """
-
-from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Round, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy
 from methods.core.tree import where
 from methods.fedavg import FedAvg
-from methods.shared.losses import cross_entropy, on_sphere
+from methods.shared.losses import on_sphere
 
 
 class Moon(FedAvg):
-    label: ClassVar[str] = "MOON"
+    label = "MOON"
+    neutral = {"mu": 0.0}
 
     mu: float = Field(default=1.0, ge=0)
-    """μ, the weight of the contrast."""
+    """μ, the weight of the contrast; the paper tunes over {0.1, 1, 5, 10}: 5 on CIFAR-10, 1 elsewhere."""
     temperature: float = Field(default=0.5, gt=0)
-    """T."""
+    """T, the temperature of the contrast; 0.5 as in the paper."""
 
     def check(self, task: Task) -> None:
         task.require_trainable_embeddings()
@@ -43,25 +39,15 @@ class Moon(FedAvg):
         previous = where(client["took_part"], client["previous"], server)
 
         def loss(y: Tree, batch: Batch) -> Tensor:
-            z = representation(task, y, batch.x)
+            z = task.embed(y, batch.x)
             with task.evaluation():
-                teachers = [representation(task, teacher, batch.x) for teacher in (server, previous)]
+                teachers = [task.embed(teacher, batch.x) for teacher in (server, previous)]
             cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]
-            classified = cross_entropy(task.classify(y, z), batch)
-            return classified + self.mu * batch.mean(contrast)
+            return cross_entropy(task.classify(y, z), batch) + self.mu * batch.mean(contrast)
 
         return loss
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, _ = base.local(client, message, batches)
-            return reply, {"previous": reply["model"], "took_part": torch.ones_like(client["took_part"])}
-
-        return Round(base.down, local, base.aggregate)
-
-
-def representation(task: Task, params: Tree, x: Tensor) -> Tensor:
-    return task.project(params, task.encode(params, x))
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, message, batches)
+        return reply, {"previous": reply["model"], "took_part": torch.ones_like(client["took_part"])}

@@ -5,29 +5,29 @@ with option II. Client: y ← y − η(g − c_i + c), which is SGD on f(y) + �
 c_i⁺ = c_i − c + (x − y) / (S·η), and y and c_i⁺ − c_i travel. Server: x ← x + η_g · mean(y − x) and
 c ← c + (1/K) Σ (c_i⁺ − c_i) over the round's clients, divided by all K. Buffers are averaged.
 
-Anything but plain SGD makes c_i⁺ something else than a mean gradient, so it is refused; `optimiser` gives
-this method its own where a suite's has momentum. η_g = 1 as in the paper's experiments; averages are uniform
-as printed.
+With anything but plain SGD, c_i⁺ is not a mean gradient, so other optimisers are refused; `optimiser` gives
+this method its own where a suite's has momentum.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, Round, State, Task, Tree
+from methods.base import Batches, Loss, Message, Reply, State, Task
 from methods.core.optimisers import SGD
 from methods.core.tree import weighted_sum
 from methods.fedavg import FedAvg
 
 
 class Scaffold(FedAvg):
-    label: ClassVar[str] = "SCAFFOLD"
+    label = "SCAFFOLD"
+    neutral = "corrects drift at every setting"
 
     weighting: Literal["uniform"] = "uniform"
+    """A client's weight in averages: the same for all, as in the paper."""
     server_lr: float = Field(default=1.0, gt=0)
-    """η_g."""
+    """η_g, the server's learning rate; 1 in the paper's experiments."""
 
     def check(self, task: Task) -> None:
         if task.optimiser != SGD(lr=task.optimiser.lr):
@@ -37,42 +37,32 @@ class Scaffold(FedAvg):
             )
 
     def server(self, task: Task) -> State:
-        return super().server(task) | {"control": task.initial.only(task.trainable).zeros()}
+        return super().server(task) | self.client(task)
 
     def client(self, task: Task) -> State:
         return {"control": task.initial.only(task.trainable).zeros()}
 
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server)
+
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
         correction = message["control"] - client["control"]
+        return lambda y, batch: plain(y, batch) + correction.dot(y)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            return plain(y, batch) + correction.dot(y)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, message, batches)
+        moved = (message["model"] - reply["model"]).only(task.trainable)
+        control = client["control"] - message["control"] + moved / (batches.steps * task.optimiser.lr)
+        return reply | {"control_change": control - client["control"]}, {"control": control}
 
-        return loss
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        changes = [reply.content["control_change"] for reply in replies]
+        average, model = self.average(replies), server["model"].only(task.trainable)
+        return {
+            "model": average | (model + self.server_lr * (average.only(task.trainable) - model)),
+            "control": server["control"] + weighted_sum(changes, [1 / task.clients] * len(changes)),
+        }
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
-
-        def down(server: State, client_id: int) -> Message:
-            return base.down(server, client_id) | {"control": server["control"]}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, _ = base.local(client, message, batches)
-            moved = (message["model"] - reply["model"]).only(task.trainable)
-            control = client["control"] - message["control"] + moved / (batches.steps * task.optimiser.lr)
-            return reply | {"control_change": control - client["control"]}, {"control": control}
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            changes = [reply.content["control_change"] for reply in replies]
-            average = self.average(replies)
-            x = server["model"].only(task.trainable)
-            return {
-                "model": average | (x + self.server_lr * (average.only(task.trainable) - x)),
-                "control": server["control"] + weighted_sum(changes, [1 / task.clients] * len(changes)),
-            }
-
-        return Round(down, local, aggregate)
-
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {"control_norm": float(server["control"].norm())}

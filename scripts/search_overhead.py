@@ -33,14 +33,9 @@ class Sleepy(FedAvg):
 
     depth: float = Field(default=0.5, ge=0, le=1)
 
-    def round(self, task):
-        base = super().round(task)
-
-        def aggregate(server, replies):
-            time.sleep({SECONDS / ROUNDS})
-            return base.aggregate(server, replies)
-
-        return base._replace(aggregate=aggregate)
+    def aggregate(self, task, server, replies):
+        time.sleep({SECONDS / ROUNDS})
+        return super().aggregate(task, server, replies)
 '''
 SPACE = """
 method: sleepy

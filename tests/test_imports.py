@@ -93,7 +93,9 @@ def test_packages_of_methods_import_downwards(file: Path) -> None:
     level = {room: number for number, rooms in enumerate(METHODS) for room in rooms}
     room = room_of(module_name(file))
     own = level.get(room, level["shared"] + 1)
-    upward = [name for name in imports(file, "methods") if level.get(room_of(name), level["shared"] + 1) > own]
+    upward = [
+        name for name in imports(file, "methods") if level.get(room_of(name), level["shared"] + 1) > own
+    ]
     assert upward == []
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench.cli import compare, data, doctor, listing, report, run, show, speed, tune
+from bench.cli import check, compare, data, doctor, listing, new, report, run, show, speed, tune
 from bench.errors import UserError
 
 app = typer.Typer(
@@ -48,6 +48,8 @@ app.command()(compare.compare)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.add_typer(data.app, name="data")
+app.command()(check.check)
+app.command()(new.new)
 app.command()(doctor.doctor)
 app.command()(speed.speed)
 

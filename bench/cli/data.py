@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.cli import options
-from bench.errors import UserError
+from bench.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bench.data.manage import CheckRow
 
 app = typer.Typer(help="Check, fetch or import the files of a dataset.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="Name of a dataset.")]
+NameOrPath = Annotated[
+    str, typer.Argument(help="Name of a dataset, or path of your own folder, archive or .npz file.")
+]
+
+EACH_CLASS_LISTED = 20
+"""Classes whose counts are listed one by one; of more, the smallest and the largest are given."""
 
 
 @app.command(name="check")
-def check_command(name: Name, data_root: options.DataRoot = None) -> None:
-    """Read every file and compare the counts with the known ones."""
+def check_command(name: NameOrPath, data_root: options.DataRoot = None) -> None:
+    """Read every file and compare the sizes with the published ones."""
     raise typer.Exit(check(name, data_root))
 
 
@@ -38,23 +49,47 @@ def import_command(
 
 
 def check(name: str, root: Path | None) -> int:
-    """Returns 1 if anything differs from the known counts; there must be something to compare."""
-    from rich.table import Table
-
+    """Returns 1 if anything differs from the published sizes; a UserError if nothing can be read at all."""
     from bench.cli.console import make_console
-    from bench.data import manage
+    from bench.data import dataset_names, manage
 
-    rows = manage.check(name, root)
+    rows = manage.check(name, root) if name in dataset_names() else _own(name, root)
     if all(row.found is None for row in rows):
         raise UserError(rows[0].status)
+    make_console().print(_table(rows))
+    return 0 if all(row.status == manage.OK for row in rows) else 1
+
+
+def _own(path: str, root: Path | None) -> list[CheckRow]:
+    """The splits of the user's own file or folder."""
+    from bench.data import dataset_names, manage
+
+    if not Path(path).exists():
+        raise UserError(
+            f"unknown dataset '{path}', and no such file or folder; {nearest(path, dataset_names())}"
+        )
+    kind = "arrays" if path.endswith(".npz") else "folder"
+    return manage.check(kind, root, {"path": path})
+
+
+def _table(rows: list[CheckRow]) -> Table:
+    from rich.table import Table
+
     grid = Table("domain", "split", "expected", "found", "status", "per class")
     for row in rows:
         expected = "–" if row.expected is None else str(row.expected)
-        per_class = " ".join(map(str, row.per_class.values()))
         found = "–" if row.found is None else str(row.found)
-        grid.add_row(row.domain, row.split, expected, found, row.status, per_class)
-    make_console().print(grid)
-    return 0 if all(row.status == "ok" for row in rows) else 1
+        grid.add_row(row.domain, row.split, expected, found, row.status, _per_class(row))
+    return grid
+
+
+def _per_class(row: CheckRow) -> str:
+    numbers = list(row.per_class.values())
+    if len(numbers) <= EACH_CLASS_LISTED:
+        return " ".join(map(str, numbers))
+    least, most = min(numbers), max(numbers)
+    each = str(least) if least == most else f"{least} to {most}"
+    return f"{each} in each of {len(numbers)} classes"
 
 
 def fetch(name: str, root: Path | None) -> None:
@@ -67,13 +102,25 @@ def fetch(name: str, root: Path | None) -> None:
 
 
 def take_in(name: str, path: Path, root: Path | None, link: bool) -> None:
+    """Imports the files and reports what they contain, and how that differs from what was published."""
     from bench.cli.console import make_console
     from bench.data import manage
+    from bench.words import counted
 
-    make_console().say(f"imported {manage.import_data(name, path, _required(root), link)}")
+    imported = manage.import_data(name, path, _required(root), link)
+    console = make_console()
+    console.print(_table([row for row in imported.rows if row.found is not None]))
+    samples = sum(row.found or 0 for row in imported.rows)
+    domains = len({row.domain for row in imported.rows if row.found is not None})
+    console.say(
+        f"{'linked' if link else 'copied'} {path} to {imported.target}: "
+        f"{samples:,} samples in {counted(domains, 'domain')}"
+    )
+    if imported.differences:
+        console.say(f"sizes differ from the published ones: {'; '.join(imported.differences)}")
 
 
 def _required(root: Path | None) -> Path:
     if root is None:
-        raise UserError("no folder for the data; give --data-root DIR or set BENCH_DATA_ROOT")
+        raise UserError("the folder for the data is unknown; give --data-root DIR or set BENCH_DATA_ROOT")
     return root

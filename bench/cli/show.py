@@ -79,9 +79,8 @@ def _type_name(annotation: Any) -> str:
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
     """A suite's clients: their domain, size, and how many samples of each class they hold."""
-    from rich.table import Table
-
     from bench.cli.console import make_console
+    from bench.cli.partition_view import partition_table
     from bench.data import load_dataset
     from bench.data.partitions import class_counts, make_partition, partition_spec
     from bench.suite.loading import load_suite
@@ -93,18 +92,9 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
     dataset = load_dataset(options.pop("name"), options, data_root)
     partition = make_partition(partition_spec(suite.partition), dataset, seed)
     counts = class_counts(partition, dataset)
-    grid = Table("client", "domain", "samples", *dataset.classes)
-    for number, (client, row) in enumerate(zip(partition.clients, counts, strict=True)):
-        cells = [_shaded(int(count), int(counts.max())) for count in row]
-        grid.add_row(str(number), client.domain or "mixed", str(client.size), *cells)
     console = make_console()
-    console.print(grid)
+    console.print(partition_table(dataset, partition, counts, console.width))
     console.say(f"partition {partition.digest}, data {dataset.checksum[:12]}")
-
-
-def _shaded(count: int, most: int) -> str:
-    blocks = " ▁▂▃▄▅▆▇█"
-    return f"{blocks[round(8 * count / max(most, 1))]} {count}"
 
 
 def _show_cell(name: str, root: Path) -> None:

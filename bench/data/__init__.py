@@ -1,4 +1,4 @@
-"""Datasets by name, and the clients they are divided among."""
+"""Datasets by name, a user's own data, and the clients that they are divided among."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.data.choice import DatasetChoice, from_arrays, from_folder, from_npz
 from bench.registry import Registry
 
 if TYPE_CHECKING:
     from bench.data.base import Dataset, DatasetSpec
+
+__all__ = [
+    "DatasetChoice",
+    "dataset_names",
+    "dataset_spec",
+    "dataset_summaries",
+    "from_arrays",
+    "from_folder",
+    "from_npz",
+    "load_dataset",
+    "registry",
+]
 
 
 def _spec_class() -> type[DatasetSpec]:
@@ -26,15 +39,17 @@ def dataset_names() -> list[str]:
 
 
 def dataset_summaries() -> dict[str, str]:
-    """Name → one line about it; imports none of them."""
+    """Name → a one-line description; imports none of the datasets."""
     return registry.summaries()
 
 
-def dataset_spec(name: str, options: Mapping[str, Any]) -> DatasetSpec:
-    """The checked options of a dataset."""
+def dataset_spec(name: str, options: Mapping[str, Any], root: Path | None = None) -> DatasetSpec:
+    """The checked options of a dataset; own data are looked for below `root`, or else $BENCH_DATA_ROOT."""
+    from bench.data.base import data_root
     from bench.validation import validated
 
-    return validated(registry.load(name), options, where=f"dataset '{name}'")
+    spec = validated(registry.load(name), options, where=f"dataset '{name}'")
+    return spec.identified(root or data_root())
 
 
 def load_dataset(
@@ -42,10 +57,10 @@ def load_dataset(
 ) -> Dataset:
     """The arrays of a dataset, made once from the files below `root` and memory-mapped from the cache.
 
-    `root` falls back to $BENCH_DATA_ROOT, `cache` to $BENCH_CACHE or ~/.cache/fl-bench.
+    `root` defaults to $BENCH_DATA_ROOT, `cache` to $BENCH_CACHE or ~/.cache/fl-bench.
     """
     from bench.data import cache as cache_module
     from bench.data.base import data_root
 
-    spec = dataset_spec(name, options)
+    spec = dataset_spec(name, options, root)
     return cache_module.load(name, spec, root or data_root(), cache or cache_module.cache_root())

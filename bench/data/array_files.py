@@ -1,4 +1,4 @@
-"""Datasets that come as arrays in files: which files may hold a domain, and the one that is there."""
+"""Datasets that come as arrays in files: which files can hold a domain, and which of them exist."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,12 @@ from bench.data.images import scaled
 from bench.data.sources import fingerprint, reading
 from bench.errors import UserError
 
+FOLDERS_OF_SPLITS = frozenset({"train", "test"})
+
 
 @dataclass(frozen=True)
 class RawSplits:
-    """Images as (N, H, W) or (N, H, W, 3), and labels, as files store them."""
+    """Images of shape (N, H, W) or (N, H, W, 3), and their labels, as stored in files."""
 
     x_train: np.ndarray
     y_train: np.ndarray
@@ -28,15 +30,15 @@ class RawSplits:
 
 @dataclass(frozen=True)
 class Form:
-    """One way in which a domain may lie on disk: glob patterns that must all match, and their reader."""
+    """One way to store a domain on disk: glob patterns that must all match, and a function to read them."""
 
     patterns: tuple[str, ...]
     read: Callable[[Sequence[Path], int], TrainTest]
-    """Takes the files, one a pattern, and the size."""
+    """Takes the files, one per pattern, and the size."""
 
 
 def arrays(*patterns: str, read: Callable[[Sequence[Path]], RawSplits]) -> Form:
-    """A form whose files hold pixels; they are checked and scaled here."""
+    """A form whose files hold pixels, which are checked and scaled here."""
 
     def scaled_splits(paths: Sequence[Path], size: int) -> TrainTest:
         with reading(paths[0]):
@@ -59,18 +61,18 @@ def _split(images: np.ndarray, labels: np.ndarray, size: int) -> Split:
 
 
 class ArrayFiles(DatasetSpec):
-    """Domains that each lie in one of several known forms."""
+    """A dataset whose domains are each stored in one of several known forms."""
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that images are scaled to."""
     limit: Limit = None
 
     folder: ClassVar[str]
-    """Folder below the root in which the files are looked for first; after it comes the root itself."""
+    """Folder below the root that is searched first; the root itself is searched next."""
     forms: ClassVar[Mapping[str, tuple[Form, ...]]]
-    """Domain → forms, the preferred one first."""
+    """Domain → its forms, in order of preference."""
     downloads: ClassVar[tuple[str, ...]] = ()
-    """Names of torchvision's datasets that hold the same files."""
+    """Names of the torchvision datasets with the same files."""
 
     def fingerprint(self, root: Path | None) -> str:
         return fingerprint(path for domain in self.domain_names() for path in self.locate(root, domain)[1])
@@ -90,25 +92,24 @@ class ArrayFiles(DatasetSpec):
         return tuple(domain for domain in self.counts if self._found(root, domain)[0])
 
     def place_of(self, path: Path) -> Path:
-        """A file or folder of a known name goes into the dataset's folder; another folder becomes it."""
-        patterns = {
-            p.rpartition("/")[2] for forms in self.forms.values() for form in forms for p in form.patterns
-        }
+        """A file or folder with a known name goes into the dataset's folder; any other folder becomes it."""
+        files = [p.split("/") for forms in self.forms.values() for form in forms for p in form.patterns]
+        patterns = {parts[0] for parts in files} - FOLDERS_OF_SPLITS | {parts[-1] for parts in files}
         if any(fnmatch(path.name, pattern) for pattern in patterns):
             return Path(self.folder) / path.name
         if path.is_dir():
             return Path(self.folder)
-        raise UserError(f"{path} has none of the names this dataset's files have; {self.origin}")
+        raise UserError(f"{path} is not named like any file of this dataset; {self.origin}")
 
     def locate(self, root: Path | None, domain: str) -> tuple[Form, list[Path]]:
-        """The form that is there and its files."""
+        """The form in which the domain exists, and its files."""
         found, incomplete = self._found(root, domain)
         if found:
             return found
         raise UserError(f"domain '{domain}' is not below {root}{incomplete}; {self.origin}")
 
     def _found(self, root: Path | None, domain: str) -> tuple[tuple[Form, list[Path]] | None, str]:
-        """The same, or None with the file that an otherwise present form lacks."""
+        """The form and its files, or None and the file that is missing from an incomplete form."""
         top = required_root(root, self.origin)
         incomplete = ""
         for place in (top / self.folder, top):

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +26,7 @@ class Split:
         return len(self.y)
 
     def thinned(self, limit: int | None) -> Split:
-        """At most so many samples, spread evenly."""
+        """At most `limit` samples, spread evenly over the split."""
         if limit is None or limit >= len(self):
             return self
         positions = np.arange(limit) * len(self) // limit
@@ -35,7 +35,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset in memory-mapped, read-only arrays; the domains stand in a fixed order."""
+    """A dataset in memory-mapped, read-only arrays; the order of the domains is fixed."""
 
     name: str
     classes: tuple[str, ...]
@@ -49,7 +49,7 @@ class Dataset:
 
 
 def normalised(dataset: Dataset) -> Dataset:
-    """The same vectors, scaled to length 1."""
+    """The dataset with every vector scaled to length 1."""
 
     def scaled(splits: dict[str, Split]) -> dict[str, Split]:
         return {
@@ -66,7 +66,7 @@ def normalised(dataset: Dataset) -> Dataset:
 
 
 def distinct(domains: tuple[str, ...]) -> tuple[str, ...]:
-    """The names as they are; a ValueError if one comes twice."""
+    """The names unchanged; a ValueError if a name is repeated."""
     if len(set(domains)) != len(domains):
         raise ValueError("a domain is named twice")
     return domains
@@ -77,43 +77,55 @@ class TrainTest(NamedTuple):
     test: Split
 
 
-# Left out where there is none, so that configurations without it keep their identity.
+# Omitted if there is none, so that configurations without it keep their identity.
 Limit = Annotated[int | None, Field(ge=1, exclude_if=lambda limit: limit is None)]
-"""At most so many images of each train and each test set, spread evenly over it."""
+"""Maximum number of samples of each train and each test set, spread evenly over it."""
 
 
 class DatasetSpec(BaseModel):
-    """The options of a dataset, and how its arrays are made from the files a user has."""
+    """The options of a dataset, and how its arrays are made from the files a user has.
+
+    A published dataset declares `classes` and `counts`. Where domains and classes are known from the files
+    alone, `domain_names`, `class_names` and `identified` are overridden instead.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: ClassVar[int] = 1
-    """Raised when the same files and options give other arrays, so that cached ones are not used again."""
-    classes: ClassVar[tuple[str, ...]]
-    counts: ClassVar[Mapping[str, tuple[int, int] | None]]
-    """Domain → published sizes of train and test, None where there are several; in the dataset's order."""
-    origin: ClassVar[str] = "it is built in, there is nothing to get"
-    """Where a user gets the files, and what to put where."""
+    """Raised when the same files and options give different arrays, so that cached ones are not reused."""
+    classes: ClassVar[tuple[str, ...]] = ()
+    counts: ClassVar[Mapping[str, tuple[int, int] | None]] = {}
+    """Domain → published sizes of train and test, None if several are in use; in the dataset's order."""
+    origin: ClassVar[str] = "it is built in, so no files are needed"
+    """Where a user gets the files, and where to put them."""
+
+    def identified(self, root: Path | None) -> Self:
+        """The same options, completed by what identifies the user's own files."""
+        return self
 
     def domain_names(self) -> tuple[str, ...]:
-        """The domains these options select."""
+        """The domains that these options select."""
         return tuple(self.counts)
 
+    def published_sizes(self) -> Mapping[str, tuple[int, int] | None]:
+        """Every domain of the dataset → its published sizes of train and test, None if there are none."""
+        return self.counts
+
     def present_domains(self, root: Path | None) -> tuple[str, ...]:
-        """Of all domains, those whose files are there."""
-        return tuple(self.counts)
+        """The domains of the dataset whose files exist below the root."""
+        return tuple(self.published_sizes())
 
     def place_of(self, path: Path) -> Path:
         """Where below the root the user's file or folder belongs."""
         raise UserError(f"{path} cannot be imported: {self.origin}")
 
     def class_names(self, root: Path | None) -> tuple[str, ...]:
-        """The names of the labels 0, 1, …; some datasets bring theirs along."""
+        """The names of the labels 0, 1, …; some datasets have them in a file."""
         return self.classes
 
     @abstractmethod
     def fingerprint(self, root: Path | None) -> str:
-        """Changes when the files below `root` change; a UserError where they are missing."""
+        """Changes when the files below `root` change; a UserError if they are missing."""
 
     @abstractmethod
     def build(self, root: Path | None, domain: str) -> TrainTest:
@@ -121,6 +133,6 @@ class DatasetSpec(BaseModel):
 
 
 def data_root() -> Path | None:
-    """The folder of the user's own data, if $BENCH_DATA_ROOT names one."""
+    """The folder of the user's data, if $BENCH_DATA_ROOT is set."""
     value = os.environ.get("BENCH_DATA_ROOT")
     return Path(value).expanduser() if value else None

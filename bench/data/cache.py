@@ -1,4 +1,4 @@
-"""Decoded datasets on disk: made once, checked, and shared by all processes through memory maps."""
+"""A cache of decoded datasets on disk, which all processes share through memory maps."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ def cache_root() -> Path:
 
 
 def load(name: str, spec: DatasetSpec, root: Path | None, cache: Path) -> Dataset:
-    """The dataset from its cache entry; the first process to ask makes the entry, the others wait for it."""
+    """The dataset from its cache entry; the first process creates the entry while others wait."""
     identity = {
         "layout": LAYOUT,
         "name": name,
@@ -56,14 +56,14 @@ def array_checksum(array: np.ndarray) -> str:
 
 
 def _make(entry: Path, spec: DatasetSpec, root: Path | None, identity: dict[str, Any]) -> dict[str, Any]:
-    """Build under a temporary name and move into place. Only the holder of the entry's lock comes here."""
+    """Build under a temporary name and move into place. The caller holds the entry's lock."""
     partial = entry.with_name(f"{entry.name}.partial")
     for leftover in (partial, entry):  # of a killed process, or damaged
         shutil.rmtree(leftover, ignore_errors=True)
     partial.mkdir()
     try:
         arrays = {}
-        for domain in spec.domain_names():  # one at a time, so that memory holds only one
+        for domain in spec.domain_names():  # one at a time, to save memory
             for part, split in zip(("train", "test"), spec.build(root, domain), strict=True):
                 for kind, array in (("x", split.x), ("y", split.y)):
                     file = f"{domain}.{part}.{kind}.npy"
@@ -90,7 +90,7 @@ def _save(path: Path, array: np.ndarray) -> dict[str, Any]:
 
 
 def intact_manifest(entry: Path) -> dict[str, Any] | None:
-    """The manifest if every file it names is there in full length; hashing them at each start is too slow."""
+    """The manifest if every file in it has its full size; hashing them at each start would be too slow."""
     try:
         manifest = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
         sizes_match = all(

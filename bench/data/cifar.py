@@ -13,7 +13,7 @@ Labelled = tuple[np.ndarray, np.ndarray]
 
 
 def batches(pattern: str, train: Sequence[str], test: str, parse: Callable[[bytes], Labelled]) -> Form:
-    """The form in which the named batch files lie in a folder or archive."""
+    """The form with these batch files in a folder or archive."""
 
     def read(paths: Sequence[Path]) -> RawSplits:
         source = open_source(paths[0])

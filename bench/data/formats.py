@@ -1,4 +1,4 @@
-"""Readers of array files that never execute what they read."""
+"""Readers of array files; none of them executes code from a file."""
 
 import bz2
 import gzip
@@ -18,7 +18,7 @@ def read_npz(paths: Sequence[Path]) -> RawSplits:
     """x_train, y_train, x_test, y_test; images as uint8, or as floats in [0, 1]."""
     with np.load(paths[0], allow_pickle=False) as file:
         x_train, y_train, x_test, y_test = (file[key] for key in ("x_train", "y_train", "x_test", "y_test"))
-    return RawSplits(_bytes(x_train), y_train, _bytes(x_test), y_test)
+    return RawSplits(as_bytes(x_train), y_train, as_bytes(x_test), y_test)
 
 
 def read_idx(paths: Sequence[Path]) -> RawSplits:
@@ -31,7 +31,7 @@ def _idx(path: Path) -> np.ndarray:
     with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         data = file.read()
         if data[:3] != b"\x00\x00\x08":
-            raise ValueError("it is no IDX file of bytes")
+            raise ValueError("not an IDX file of bytes")
         axes = data[3]
         shape = tuple(int(length) for length in np.frombuffer(data, ">u4", count=axes, offset=4))
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
@@ -48,7 +48,7 @@ def _libsvm(path: Path) -> tuple[np.ndarray, np.ndarray]:
         rows = [line.split() for line in file if line.strip()]
         labels = np.array([float(row[0]) for row in rows]).astype(np.int64) - 1
         values = np.array([[float(pair.partition(":")[2]) for pair in row[1:]] for row in rows])
-        return _bytes((values.reshape(-1, 16, 16) + 1) / 2), labels
+        return as_bytes((values.reshape(-1, 16, 16) + 1) / 2), labels
 
 
 def read_mat(paths: Sequence[Path]) -> RawSplits:
@@ -63,12 +63,14 @@ def read_mat(paths: Sequence[Path]) -> RawSplits:
     return RawSplits(*splits)
 
 
-def _bytes(images: np.ndarray) -> np.ndarray:
+def as_bytes(images: np.ndarray) -> np.ndarray:
+    """Images as bytes, from bytes or from floats in [0, 1]."""
     if images.dtype == np.uint8:
         return images
     if not (np.issubdtype(images.dtype, np.floating) and images.min() >= 0 and images.max() <= 1):
         raise ValueError("images are neither bytes nor numbers from 0 to 1")
-    return np.rint(images * 255).astype(np.uint8)
+    rounded: np.ndarray = np.rint(images * 255).astype(np.uint8)
+    return rounded
 
 
 def cifar_binary(data: bytes, label_bytes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +91,7 @@ def _planes(rows: np.ndarray) -> np.ndarray:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Knows plain values and numpy arrays; any other name in the file is refused before it is looked up."""
+    """Accepts plain values and numpy arrays; any other name in the file is refused before it is imported."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
@@ -100,7 +102,7 @@ class _ArrayUnpickler(pickle.Unpickler):
             return np.dtype
         if module == "_codecs" and name == "encode":  # how Python 3 writes bytes in old protocols
             return _latin1
-        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which a file of arrays never does")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which no file of arrays does")
 
 
 def _empty_array(_subtype: Any, _shape: Any, _type: Any) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Digits drawn from the outlines of Matplotlib's bundled fonts.
 
-The outlines are filled here, in integers: a font engine would give other bytes with its next version.
+The outlines are filled here, in integers, because the output of a font engine changes between versions.
 """
 
 import logging
@@ -38,11 +38,11 @@ Point = tuple[int, int]
 
 
 def digit_masks(side: int) -> np.ndarray:
-    """Coverage 0..255 of every font's digits, (fonts, 10, side, side); a digit's height fills its square."""
+    """Coverage 0 to 255 of every font's digits, (fonts, 10, side, side); digits fill the height."""
     import matplotlib
     from fontTools.ttLib import TTFont
 
-    # The fonts' dates are odd, which is nothing a user can mend.
+    # Warnings about the fonts' dates, which a user can do nothing about.
     logging.getLogger("fontTools.ttLib.tables._h_e_a_d").setLevel(logging.ERROR)
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     masks = np.zeros((len(FONTS), 10, side, side), np.uint8)

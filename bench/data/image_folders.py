@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -17,22 +17,22 @@ PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
 
 
 class ImageFolders(DatasetSpec):
-    """Pictures by domain and class. Folder names count without case; spaces and hyphens are underscores."""
+    """Pictures by domain and class. In folder names, case is ignored; spaces and hyphens are underscores."""
 
     size: int = Field(default=32, ge=8, le=512)
     """Side of the square that pictures are scaled to."""
-    # Left out where it is the usual one, so that configurations without it keep their identity.
+    # Omitted if it is the default, so that configurations without it keep their identity.
     fit: Fit = Field(default="stretch", exclude_if=lambda fit: fit == "stretch")
     """Stretch pictures to the square, or crop its middle out of them."""
 
     stems: ClassVar[tuple[str, ...]]
-    """Names under which the folder or archive may lie below the root, without suffix."""
+    """Names that the folder or archive may have below the root, without suffix."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other spellings of classes and domains."""
 
     @abstractmethod
     def in_train(self, positions: np.ndarray) -> np.ndarray:
-        """Which positions in a domain's order (by class, then by file name) are train; the rest is test."""
+        """Which positions in a domain's order (by class, then by file name) are train; others are test."""
 
     def fingerprint(self, root: Path | None) -> str:
         return fingerprint([self.locate(root)])
@@ -56,7 +56,9 @@ class ImageFolders(DatasetSpec):
         found: list[tuple[int, str, str]] = []
         parents, strangers = set(), set()
         for name in picture_names(source):
-            *above, domain_folder, class_folder, file = ("", "", *name.split("/"))
+            # Office-31 keeps its classes below DOMAIN/images.
+            parts = [part for part in name.split("/") if part.lower() != "images"]
+            *above, domain_folder, class_folder, file = ("", "", *parts)
             if self._canonical(domain_folder) != domain:
                 continue
             parents.add("/".join(above))
@@ -66,7 +68,7 @@ class ImageFolders(DatasetSpec):
                 strangers.add(class_folder)
         where = f"domain '{domain}' in {source.path}"
         if len(parents) > 1:
-            raise UserError(f"{where} is there more than once; keep one of its folders")
+            raise UserError(f"{where} exists more than once; keep one of its folders")
         if strangers:
             stranger = min(strangers)
             raise UserError(f"{where} has an unknown class '{stranger}'; {nearest(stranger, self.classes)}")
@@ -88,12 +90,12 @@ def picture_names(source: Source) -> list[str]:
         name
         for name in source.names
         if name.lower().endswith(PICTURE_SUFFIXES)
-        and not any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+        and not any(part.startswith((".", "__MACOSX")) for part in name.split("/"))
     ]
 
 
 def find_source(root: Path | None, stems: tuple[str, ...], origin: str) -> Path:
-    """The first of the names that is below the root, as a folder or an archive."""
+    """The first of these names that exists below the root, as a folder or an archive."""
     folder = required_root(root, origin)
     candidates = [folder / f"{stem}{suffix}" for stem in stems for suffix in ("", *ARCHIVE_SUFFIXES)]
     for candidate in candidates:
@@ -107,7 +109,7 @@ def source_place(path: Path, stem: str) -> Path:
     suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.lower().endswith(suffix)), "")
     if not (suffix or path.is_dir()):
         raise UserError(
-            f"{path} is neither a folder nor an archive ({', '.join(ARCHIVE_SUFFIXES)}); name one"
+            f"{path} is neither a folder nor an archive ({', '.join(ARCHIVE_SUFFIXES)}); give the path of one"
         )
     return Path(stem + suffix)
 
@@ -115,13 +117,15 @@ def source_place(path: Path, stem: str) -> Path:
 def required_root(root: Path | None, origin: str) -> Path:
     if root is None:
         raise UserError(
-            f"this dataset needs files: name their folder by --data-root or BENCH_DATA_ROOT; {origin}"
+            f"this dataset needs files: give their folder by --data-root or BENCH_DATA_ROOT; {origin}"
         )
     if not root.is_dir():
-        raise UserError(f"the data root {root} is no folder; create it, or name another one by --data-root")
+        raise UserError(
+            f"the data root {root} is not a folder; create it, or give another one by --data-root"
+        )
     return root
 
 
 def seven_tenths(positions: np.ndarray) -> np.ndarray:
-    """Spreads int(0.7·N) train positions evenly over any N."""
+    """Which positions are train: int(0.7·N) of the first N, spread evenly, for any N."""
     return (positions + 1) * 7 // 10 > positions * 7 // 10

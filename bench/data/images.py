@@ -1,4 +1,4 @@
-"""Pixels to arrays: any picture becomes an RGB square."""
+"""Decodes pictures of any kind into arrays of square RGB images."""
 
 import io
 import os
@@ -8,15 +8,15 @@ from itertools import islice
 from typing import Literal
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from bench.data.sources import Source, reading
 
 CHUNK = 512
 
 Fit = Literal["stretch", "crop"]
-"""How a picture becomes a square: without regard to its proportions, or by cutting out its middle, scaled
-bicubically as encoders expect."""
+"""How a picture becomes a square: stretched without regard to its proportions, or its middle cropped and
+scaled bicubically, as encoders expect."""
 
 
 def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch") -> np.ndarray:
@@ -26,39 +26,50 @@ def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch
 
     def decode(item: tuple[str, bytes]) -> None:
         name, data = item
-        with reading(source.path, name), Image.open(io.BytesIO(data)) as picture:
+        with reading(source.path, name), _opened(data) as picture:
             square = _square if fit == "stretch" else _middle
             pixels[position[name]] = square(picture.convert("RGB"), size)
 
     contents = source.contents(names)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        # In pieces, so that a large archive is never in memory as a whole.
+        # In chunks, so that a large archive is never in memory as a whole.
         while piece := list(islice(contents, CHUNK)):
             for _ in pool.map(decode, piece):
                 pass
     return pixels
 
 
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(data))
+    except UnidentifiedImageError:  # its own text names the buffer, not the file
+        raise ValueError("not a picture in a known format") from None
+
+
 def scaled(images: np.ndarray, size: int) -> np.ndarray:
     """uint8 images (N, H, W) or (N, H, W, 3) as (N, 3, size, size)."""
-    grey = images.ndim == 3
     if images.shape[1:3] == (size, size):
-        planes = images[:, None] if grey else images.transpose(0, 3, 1, 2)
-    else:
-        planes = np.empty((len(images), 1 if grey else 3, size, size), np.uint8)
-        for i, image in enumerate(images):
-            planes[i] = _square(Image.fromarray(image), size)
-    return np.ascontiguousarray(np.broadcast_to(planes, (len(images), 3, size, size)))
+        return planes(images)
+    squares = np.empty((len(images), 1 if images.ndim == 3 else 3, size, size), np.uint8)
+    for i, image in enumerate(images):
+        squares[i] = _square(Image.fromarray(image), size)
+    return np.ascontiguousarray(np.broadcast_to(squares, (len(images), 3, size, size)))
+
+
+def planes(images: np.ndarray) -> np.ndarray:
+    """uint8 images (N, H, W) or (N, H, W, 3) as (N, 3, H, W)."""
+    channels = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(np.broadcast_to(channels, (len(images), 3, *images.shape[1:3])))
 
 
 def _square(picture: Image.Image, size: int) -> np.ndarray:
-    """Bilinear; Pillow widens the filter when it makes a picture smaller, so nothing is skipped."""
+    """Scaled bilinearly; for smaller sizes Pillow widens the filter, so that every pixel counts."""
     pixels = np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
 def _middle(picture: Image.Image, size: int) -> np.ndarray:
-    """The shorter side becomes `size`; of the longer one, the same is cut off at both ends."""
+    """The middle square, after the shorter side has been scaled to `size`."""
     width, height = picture.size
     shorter = min(width, height)
     # Rounded as torchvision's transforms do.

@@ -1,18 +1,19 @@
-"""What `bench data` does: check the user's files, put them in their place, fetch what can be fetched."""
+"""What `bench data` does: check a dataset's files, import them, and download those that are public."""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.data import dataset_spec
+from bench.data import dataset_spec, registry
 from bench.data.array_files import ArrayFiles
 from bench.data.base import Dataset, DatasetSpec, TrainTest
+from bench.data.own import OwnData
 from bench.errors import UserError
 
 OK = "ok"
@@ -20,37 +21,56 @@ OK = "ok"
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One split of one domain as it is found, beside what was published."""
+    """One split of one domain: what was found, and what was published."""
 
     domain: str
     split: str
     expected: int | None
     found: int | None
     status: str
-    """`ok`, how it differs, or the error that keeps it from being read."""
+    """`ok`, how it differs, or the error that prevents it from being read."""
     per_class: dict[str, int] = field(default_factory=dict)
 
 
-def check(name: str, root: Path | None) -> list[CheckRow]:
+@dataclass(frozen=True)
+class Imported:
+    """The result of an import: where the files are now, and what they contain."""
+
+    target: Path
+    rows: list[CheckRow]
+
+    @property
+    def differences(self) -> list[str]:
+        """One phrase for each imported split whose size is not the published one."""
+        return [
+            f"{row.domain} {row.split} {row.found:,} instead of {row.expected:,}"
+            for row in self.rows
+            if None not in (row.found, row.expected) and row.found != row.expected
+        ]
+
+
+def check(name: str, root: Path | None, options: Mapping[str, Any] | None = None) -> list[CheckRow]:
     """Decode everything that a dataset has below the root and compare its sizes with the published ones."""
-    spec = dataset_spec(name, {})
-    rows = []
-    for domain in spec.counts:
-        try:
-            rows += _rows(spec, domain, spec.build(root, domain), spec.class_names(root))
-        except UserError as error:
-            rows += [
-                CheckRow(domain, part, size, None, str(error))
-                for part, size in _published(spec, domain).items()
-            ]
-    return rows
+    spec = dataset_spec(name, options or {}, root)
+    return [row for domain in spec.published_sizes() for row in _checked(spec, root, domain)]
+
+
+def _checked(spec: DatasetSpec, root: Path | None, domain: str) -> list[CheckRow]:
+    try:
+        return _rows(spec, domain, spec.build(root, domain), spec.class_names(root))
+    except UserError as error:
+        return _missing_rows(spec, domain, str(error))
+
+
+def _missing_rows(spec: DatasetSpec, domain: str, status: str) -> list[CheckRow]:
+    return [CheckRow(domain, part, size, None, status) for part, size in _published(spec, domain).items()]
 
 
 def deviations(dataset: Dataset, spec: DatasetSpec) -> list[str]:
     """A sentence about the splits whose size is not the published one, such as those of a subset; or none."""
     sizes = []
     for domain in dataset.domains:
-        published = spec.counts[domain]
+        published = spec.counts.get(domain)
         found = len(dataset.train[domain]), len(dataset.test[domain])
         if published and found != published:
             sizes.append("{} {}/{} instead of {}/{}".format(domain, *found, *published))
@@ -79,44 +99,70 @@ def _rows(spec: DatasetSpec, domain: str, splits: TrainTest, classes: tuple[str,
 
 
 def _published(spec: DatasetSpec, domain: str) -> dict[str, int | None]:
-    train, test = spec.counts[domain] or (None, None)
+    train, test = spec.published_sizes()[domain] or (None, None)
     return {"train": train, "test": test}
 
 
-def import_data(name: str, path: Path, root: Path, link: bool = False) -> Path:
-    """Copy or link a folder or file to where the dataset looks for it, if all of it can be decoded."""
+def import_data(name: str, path: Path, root: Path, link: bool = False) -> Imported:
+    """Copy or link a folder or file to where the dataset looks for it, once all of it has been decoded."""
     if not path.exists():
-        raise UserError(f"{path} does not exist; name the folder or file to import")
-    spec = dataset_spec(name, {})
+        raise UserError(f"{path} does not exist; give the path of a folder or file to import")
+    spec = _published_spec(name)
     place = spec.place_of(path)
     target = root / place
     if target.exists():
-        raise UserError(f"{target} is there already; remove it first, or leave it")
+        raise UserError(f"{target} already exists; remove it first if you want to replace it")
     with _staging(root) as staging:
-        staged = staging / place
-        staged.parent.mkdir(parents=True, exist_ok=True)
-        if link:
-            staged.symlink_to(path.resolve())
-        elif path.is_dir():
-            shutil.copytree(path, staged)
-        else:
-            shutil.copy2(path, staged)
-        domains = spec.present_domains(staging)
-        if not domains:
-            raise UserError(f"{path} holds no whole domain of '{name}'; {spec.origin}")
+        # The data are checked through a link, so that nothing is copied before they are known to be good.
+        staged = staging / "linked" / place
+        staged.parent.mkdir(parents=True)
+        staged.symlink_to(path.resolve())
         try:
-            for domain in domains:
-                spec.build(staging, domain)
+            rows = _all_present(spec, name, path, staging / "linked")
         except UserError as error:
             raise UserError(str(error).replace(str(staged), str(path))) from error
+        if not link:
+            staged = _copied(path, staging / "copied" / place)
         target.parent.mkdir(parents=True, exist_ok=True)
         staged.replace(target)
-    return target
+    return Imported(target, rows)
+
+
+def _published_spec(name: str) -> DatasetSpec:
+    """The dataset with its default options; own data have none, and cannot be imported or fetched."""
+    kind = registry.load(name)
+    if issubclass(kind, OwnData):
+        raise UserError(f"dataset '{name}' has no files to import or fetch: {kind.origin}")
+    return dataset_spec(name, {})
+
+
+def _all_present(spec: DatasetSpec, name: str, path: Path, root: Path) -> list[CheckRow]:
+    """A row per split of every domain; a UserError if a present domain is damaged, or if none is present."""
+    present = spec.present_domains(root)
+    if not present:
+        raise UserError(f"{path} holds no complete domain of '{name}'; {spec.origin}")
+    classes = spec.class_names(root)
+    rows = []
+    for domain in spec.published_sizes():
+        if domain in present:
+            rows += _rows(spec, domain, spec.build(root, domain), classes)
+        else:
+            rows += _missing_rows(spec, domain, "not in this import")
+    return rows
+
+
+def _copied(path: Path, copy: Path) -> Path:
+    copy.parent.mkdir(parents=True)
+    if path.is_dir():
+        shutil.copytree(path, copy)
+    else:
+        shutil.copy2(path, copy)
+    return copy
 
 
 def fetch(name: str, root: Path) -> list[Path]:
-    """Download what torchvision knows where to find; files that are there and right are left alone."""
-    spec = dataset_spec(name, {})
+    """Download the files whose addresses torchvision knows, except those that are there and intact."""
+    spec = _published_spec(name)
     if not (isinstance(spec, ArrayFiles) and spec.downloads):
         raise UserError(f"dataset '{name}' cannot be fetched: {spec.origin}")
     return [
@@ -133,7 +179,7 @@ class _Remote(NamedTuple):
 
 
 def _torchvision_files(dataset: str) -> list[_Remote]:
-    """The addresses and checksums that torchvision keeps; its loaders are not used, as they unpickle."""
+    """The addresses and checksums in torchvision; its loaders are not used, because they unpickle."""
     from torchvision import datasets
 
     known = getattr(datasets, dataset)
@@ -166,14 +212,12 @@ def _download(file: _Remote, folder: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             (staging / target.name).replace(target)
             return target
-    raise UserError(
-        f"cannot download {file.urls[-1]}: {reason}; get it by hand and put it at {target}"
-    ) from reason
+    raise UserError(f"cannot download {file.urls[-1]}: {reason}; download it by hand to {target}") from reason
 
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """A temporary folder on the same disk as the final place, gone afterwards whatever happens."""
+    """A temporary folder on the same disk as the final place; it is always removed afterwards."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".incoming-", dir=folder) as name:

@@ -58,7 +58,7 @@ def assemble(
     device = best_device(gpus)
     seed, training = config.seed, config.training
     dataset = load_dataset(config.dataset.name, config.dataset.options, data_root)
-    notes = deviations(dataset, dataset_spec(config.dataset.name, config.dataset.options))
+    notes = deviations(dataset, dataset_spec(config.dataset.name, config.dataset.options, data_root))
     if config.encoder is not None:
         dataset = _embedded(dataset, config.encoder, device)
     partition = partition_of(config, dataset)

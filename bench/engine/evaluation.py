@@ -13,6 +13,7 @@ from torch import Tensor
 from bench.engine.problem import Problem
 from methods.base import State
 from methods.core.batches import PIECE, Samples
+from methods.core.optional import PredictsOtherwise
 
 
 class Scores(NamedTuple):
@@ -49,7 +50,7 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
 
 
 def scores_by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
-    if not problem.test:
+    if not (problem.test and isinstance(problem.method, PredictsOtherwise)):
         return {}
     return {
         name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())

@@ -13,7 +13,8 @@ from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import correct, fraction, own_accuracy, scores_by_others
 from bench.engine.hosts.base import Hosts
 from bench.engine.problem import Problem
-from methods.base import FedAlgorithm, Message, State
+from methods.base import Exchange, Message, Reply, State, Task
+from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 
@@ -26,7 +27,7 @@ class Federation:
         self.rounds = 0
         self._clients = sorted(problem.train)
         self._per_round = max(1, round(participation * len(self._clients)))
-        self._phases = problem.phases(problem.task)
+        self._exchanges = problem.exchanges()
         self._server: State = problem.method.server(problem.task)
 
     @property
@@ -35,20 +36,20 @@ class Federation:
 
     @property
     def has_prelude(self) -> bool:
-        return len(self._phases) > 1
+        return len(self._exchanges) > 1
 
     def prelude(self) -> dict[str, Any]:
         """The exchanges before the first round, with all clients; recorded as round 0."""
         traffic: dict[str, Any] = {"round": 0, "bytes_up": 0, "bytes_down": 0, "clients": len(self._clients)}
         traffic["dropped"] = 0
-        for phase, exchange in enumerate(self._phases[:-1]):
-            groups = [[client] for client in self._clients] if exchange.one_by_one else [self._clients]
-            for group in groups:
+        for phase, exchange in enumerate(self._exchanges[:-1]):
+            folds = isinstance(exchange, FoldsReplies)
+            for group in [[client] for client in self._clients] if folds else [self._clients]:
                 exchanged = self._exchange(phase, 0, group)
                 for key in ("bytes_up", "bytes_down", "dropped"):
                     traffic[key] += exchanged[key]
-            if exchange.one_by_one:
-                self._server = exchange.aggregate(self._server, [])
+            if isinstance(exchange, FoldsReplies):
+                self._server = exchange.finish(self.problem.task, self._server)
         observed = self.problem.method.observe(self.problem.task, self._server)
         return traffic | ({"metrics": dict(observed)} if observed else {})
 
@@ -56,7 +57,7 @@ class Federation:
         """One more round; returns its record without accuracies."""
         number = self.rounds + 1
         participants = self.participants(number)
-        exchanged = self._exchange(len(self._phases) - 1, number, participants)
+        exchanged = self._exchange(len(self._exchanges) - 1, number, participants)
         self.rounds = number
         observed = self._observe(participants)
         return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
@@ -65,7 +66,7 @@ class Federation:
         """The method's figures: the server's, and the means of those about the round's clients."""
         method = self.problem.method
         figures = dict(method.observe(self.problem.task, self._server))
-        if type(method).observe_client is not FedAlgorithm.observe_client:
+        if method.observes_clients:
             of_clients = self.hosts.observe(self._server, participants)
             figures |= {name: fmean(each[name] for each in of_clients) for name in of_clients[0]}
         return figures
@@ -123,18 +124,26 @@ class Federation:
         self.rounds = rounds
 
     def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> dict[str, int]:
-        exchange = self._phases[phase]
-        messages = [(client, exchange.down(self._server, client)) for client in clients]
+        exchange, task = self._exchanges[phase], self.problem.task
+        messages = [(client, exchange.down(task, self._server, client)) for client in clients]
         replies = self.hosts.run(phase, number, messages)
         sound = [reply for reply in replies if reply.sound]
-        if sound:
-            self._server = exchange.aggregate(self._server, sound)
+        self._server = combined(exchange, task, self._server, sound)
         return {
             "bytes_up": _bytes([reply.content for reply in replies]),
             "bytes_down": _bytes([message for _, message in messages]),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
         }
+
+
+def combined(exchange: Exchange | FoldsReplies, task: Task, server: State, replies: Sequence[Reply]) -> State:
+    """The server's state with these replies; without any it stays as it is."""
+    if isinstance(exchange, FoldsReplies):
+        for reply in replies:
+            server = exchange.fold(task, server, reply)
+        return server
+    return exchange.aggregate(task, server, replies) if replies else server
 
 
 def _bytes(messages: Sequence[Message]) -> int:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from methods.base import FedAlgorithm, Round, Task
+from methods.base import Exchange, FedAlgorithm, Task
 from methods.core.batches import Samples
+from methods.core.optional import FoldsReplies
 from methods.core.random import derive, generator
 
 
@@ -22,7 +23,7 @@ class Problem:
     epochs: int
     batch_size: int
     steps: int | None = field(default=None, kw_only=True)
-    """Of a client in a round, where not the epochs count."""
+    """Local steps per round; None: use `epochs`."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]
@@ -33,9 +34,9 @@ class Problem:
     """Client → domain → positions in that domain's test set which are like the client's own data; empty
     without test sets."""
 
-    def phases(self, task: Task) -> list[Round]:
-        """The exchanges before the first round, then the one that is repeated."""
-        return [*self.method.prelude(task), self.method.round(task)]
+    def exchanges(self) -> list[Exchange | FoldsReplies]:
+        """The exchanges before the first round, then the method itself, which is repeated."""
+        return [*self.method.prelude(self.task), self.method]
 
     def orders(self, client: int, number: int, count: int) -> list[Tensor]:
         """In which order the client visits its `count` samples in the epochs of a round."""

@@ -12,6 +12,7 @@ import torch
 from bench.engine.problem import Problem
 from bench.records.files import write_atomically
 from methods.core.batches import Samples
+from methods.core.optional import HasAnchors
 
 PER_DOMAIN = 100
 """Test samples of a domain, evenly spaced; enough to see, and little work."""
@@ -20,7 +21,7 @@ PER_DOMAIN = 100
 def write_projection(file: Path, problem: Problem, server: dict[str, Any]) -> None:
     """Nothing is written for a method that has no anchors, a model that blew up, or without a test set."""
     picked = [_evenly(samples) for samples in problem.test.values()]
-    if not picked:
+    if not (picked and isinstance(problem.method, HasAnchors)):
         return
     x, y = (torch.cat(parts) for parts in zip(*picked, strict=True))
     with problem.task.evaluation():

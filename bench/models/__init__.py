@@ -1,4 +1,4 @@
-"""Models by name: one file each in `architectures`, options checked, weights drawn from the cell's seed."""
+"""Models by name (one file per model in `architectures`), and a user's own models."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import UserError
+from bench.models.choice import ModelChoice, from_module
 from bench.registry import Registry
 
 if TYPE_CHECKING:
     from bench.models.base import ModelSpec
+
+__all__ = ["MODELS", "ModelChoice", "from_module", "model_spec"]
 
 
 def _base() -> type[ModelSpec]:
@@ -30,4 +33,4 @@ def model_spec(options: Mapping[str, Any]) -> ModelSpec:
     if "name" not in options:
         raise UserError("model: key 'name' is missing; give it a value")
     values = dict(options)
-    return validated(MODELS.load(values.pop("name")), values, "model")
+    return validated(MODELS.load(values.pop("name")), values, "model").identified()

@@ -1,10 +1,11 @@
-"""What a model file provides: its options, and how to build it."""
+"""The base class of models: their options, and how to build them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -19,30 +20,36 @@ __all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
 
 @dataclass(frozen=True)
 class Context:
-    """What a model may depend on besides the sizes of its inputs and outputs."""
+    """What a model may depend on, apart from the sizes of its inputs and outputs."""
 
     class_names: tuple[str, ...]
     encoder: EncoderSpec | None
-    """What the inputs were encoded with; None: they are the data's own."""
+    """The encoder that produced the inputs; None: the inputs are the original data."""
     cache_root: Path
 
 
 class ModelSpec(BaseModel, ABC):
+    """The options of a model, and how to build it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def identified(self) -> Self:
+        """The same options, completed by what identifies the user's own files."""
+        return self
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         """A fresh model for inputs of this shape (without the batch)."""
 
     def build_with(self, context: Context, shape: tuple[int, ...]) -> SplitModel:
-        """The same where more is known; for models that are made of the classes' names, say."""
+        """As `build`, for models that depend on more than sizes, such as the names of the classes."""
         return self.build(shape, len(context.class_names))
 
 
 def seeded_model(
     spec: ModelSpec, shape: tuple[int, ...], classes: int, seed: int, context: Context | None = None
 ) -> SplitModel:
-    """The same initial weights for every method at the same seed, without touching the global generator."""
+    """The model with the initial weights of this seed; the global generator is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(seed, "initial weights"))
         return spec.build_with(context, shape) if context else spec.build(shape, classes)

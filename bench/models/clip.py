@@ -1,4 +1,4 @@
-"""What the models around a frozen CLIP model have in common."""
+"""The base class of models around a frozen CLIP model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from methods.modules.split_model import SplitModel
 
 
 class ClipSpec(ModelSpec):
-    """A model on embeddings of an open_clip encoder, made with the text tower of the same."""
+    """A model for embeddings of an open_clip encoder, built with the text tower of that encoder."""
 
     name: ClassVar[str]
 
     scale: float = Field(default=100.0, gt=0)
-    """By which cosines are multiplied: exp(logit_scale), which is 100 in OpenAI's weights."""
+    """Factor of the cosines: exp(logit_scale), which is 100 in OpenAI's weights."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         raise self.refusal()
@@ -31,7 +31,7 @@ class ClipSpec(ModelSpec):
 
     @abstractmethod
     def build_on(self, encoder: EncoderSpec, context: Context, width: int) -> SplitModel:
-        """A fresh model for embeddings of this width by this encoder."""
+        """A new model for this encoder's embeddings, which have this width."""
 
     def refusal(self) -> UserError:
         return UserError(

@@ -1,4 +1,4 @@
-"""A linear layer whose stacked form multiplies in the quicker order."""
+"""A linear layer whose stacked form multiplies in the faster order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frozen vision transformer of timm's with LoRA branches, as the split model that methods see."""
+"""A frozen vision transformer from timm with LoRA branches, as a split model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class LoraOptions(ModelSpec):
-    """The branches stand on the output projections of every block's attention and MLP."""
+    """Options of LoRA branches on the output projections of every block's attention and MLP."""
 
     rank: int = Field(default=8, gt=0)
     alpha: float = Field(default=16.0, gt=0)
     """The branches are scaled by alpha / rank."""
 
     def adapted(self, vit: VisionTransformer, classes: int, side: int | None = None) -> SplitModel:
-        """The frozen transformer with fresh branches and a fresh head; images are resized to `side`."""
+        """The frozen transformer with new branches and a new head; images are resized to `side`."""
         vit.requires_grad_(False)
         block: Any
         for number, block in enumerate(vit.blocks):
@@ -46,7 +46,7 @@ class LoraOptions(ModelSpec):
 
 
 def small_vit() -> VisionTransformer:
-    """The transformer of `vit_mini`, as timm draws it: 16 tokens of width 64."""
+    """The transformer of `vit_mini` with timm's initial weights: 16 tokens of width 64."""
     from timm.models import VisionTransformer
 
     vit = VisionTransformer(
@@ -62,7 +62,7 @@ def small_vit() -> VisionTransformer:
     )
     block: Any
     for block in vit.blocks:
-        # With so few tokens the plain attention is quicker, and `vmap` knows it.
+        # With so few tokens, plain attention is faster, and `vmap` supports it.
         block.attn.fused_attn = False
     return vit
 

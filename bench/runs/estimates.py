@@ -15,7 +15,7 @@ from bench.errors import UserError
 from bench.records.config import CellConfig
 from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch
-from methods.shared.losses import cross_entropy
+from methods.core.losses import cross_entropy
 from methods.core.tree import Tree
 
 STEPS = 3

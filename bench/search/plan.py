@@ -40,6 +40,7 @@ class Search:
     sweeps: Mapping[str, Sequence[Any]]
     """What the space has of the command line instead of a file."""
     out: Path
+    data_root: Path | None = None
 
     @property
     def method(self) -> str:
@@ -84,7 +85,7 @@ class Search:
             evaluation = Evaluation(every=self.grace, personal=suite.evaluation.personal, test=False)
             self._planned[key] = [
                 replace(cell, config=cell.config.replaced(evaluation=evaluation))
-                for cell in plan_cells(suite)
+                for cell in plan_cells(suite, self.data_root)
             ]
         return self._planned[key]
 
@@ -126,6 +127,7 @@ def make_search(
     seed: int,
     sweeps: Mapping[str, Sequence[Any]],
     out: Path,
+    data_root: Path | None = None,
 ) -> Search:
     """`suite` has the number of seeds and the settings of the search."""
     suite = suite.with_methods([method])
@@ -142,7 +144,7 @@ def make_search(
             )
     if suite.training.validation == 0:
         suite = suite.changed({"training.validation": HELD_OUT})
-    default = plan_cells(suite)[0].config
+    default = plan_cells(suite, data_root)[0].config
     own_sweeps = {
         key.removeprefix(f"{method}.").removeprefix("training."): values
         for key, values in sweeps.items()
@@ -155,7 +157,7 @@ def make_search(
             f"--search grid: {', '.join(ranges)} of {method} have ranges in the space '{space}'; "
             "use --space paper, --sweep KEY=A,B,C or another search"
         )
-    return Search(suite, found, algorithm, scheduler, seed, own_sweeps, out)
+    return Search(suite, found, algorithm, scheduler, seed, own_sweeps, out, data_root)
 
 
 def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:

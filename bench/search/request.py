@@ -141,8 +141,9 @@ class TuneRequest:
         _check_sweeps(self.sweeps, names)
         of_data = {key: values for key, values in self.sweeps.items() if key.startswith(OF_THE_DATA)}
         suite = with_settings(suite, of_data)
-        how = (self.space, self.search, self.scheduler, self.seed, self.sweeps, self.out.absolute())
-        return [make_search(suite, name, *how) for name in names]
+        how = (self.space, self.search, self.scheduler, self.seed, self.sweeps)
+        places = (self.out.absolute(), self.data_root)
+        return [make_search(suite, name, *how, *places) for name in names]
 
 
 def _check_sweeps(sweeps: Mapping[str, Sequence[Any]], methods: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
             space_hash=search.space.digest,
             id=search.identity,
         ),
-        settings=sorted({cell.config.setting for cell in plan_cells(search.suite)}),
+        settings=sorted({cell.config.setting for cell in plan_cells(search.suite, search.data_root)}),
         data_checksum=checksum,
         commit=commit,
     )

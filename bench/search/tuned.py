@@ -98,9 +98,9 @@ def load_tuned(file: Path) -> Tuned:
     return validated(Tuned, raw, str(file))
 
 
-def tuned_suite(suite: Suite, folder: Path) -> tuple[Suite, dict[str, Any]]:
+def tuned_suite(suite: Suite, folder: Path, data_root: Path | None = None) -> tuple[Suite, dict[str, Any]]:
     """The suite with every method's chosen configuration, and what a table must say about the choice."""
-    found = {entry.name: _matching(suite, entry.name, folder) for entry in suite.methods}
+    found = {entry.name: _matching(suite, entry.name, folder, data_root) for entry in suite.methods}
     _refuse_unequal_budgets(list(found.values()))
     settings = {
         f"{method}.{key}": value for method, tuned in found.items() for key, value in tuned.best.set.items()
@@ -108,7 +108,7 @@ def tuned_suite(suite: Suite, folder: Path) -> tuple[Suite, dict[str, Any]]:
     return suite.changed(settings) if settings else suite, _for_the_record(found)
 
 
-def _matching(suite: Suite, method: str, folder: Path) -> Tuned:
+def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -> Tuned:
     again = f"run `bench tune --suite {as_option(suite.suite)} --method {method}`"
     file = file_of(folder, suite.suite, method)
     if len([entry for entry in suite.methods if entry.name == method]) > 1:
@@ -121,18 +121,18 @@ def _matching(suite: Suite, method: str, folder: Path) -> Tuned:
             f"{file} was made for version {tuned.suite_version} of suite '{suite.suite}', which is now at "
             f"{suite.version}; {again}"
         )
-    if tuned.how.space_hash != _present_space(suite, tuned):
+    if tuned.how.space_hash != _present_space(suite, tuned, data_root):
         raise UserError(f"{file}: the search space '{tuned.how.space}' has changed since; {again}")
     if not tuned.budget.complete:
         raise UserError(f"{file} is of a search that has not spent its budget; {again} again to go on")
     return tuned
 
 
-def _present_space(suite: Suite, tuned: Tuned) -> str:
+def _present_space(suite: Suite, tuned: Tuned, data_root: Path | None) -> str:
     from bench.search.space import search_space
     from bench.suite.planning import plan_cells
 
-    default = plan_cells(suite.with_methods([tuned.method]))[0].config
+    default = plan_cells(suite.with_methods([tuned.method]), data_root)[0].config
     return search_space(tuned.method, tuned.how.space, default, tuned.how.sweep).digest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.data import dataset_spec
@@ -62,19 +63,19 @@ class PlannedCell:
         )
 
 
-def plan_cells(suite: Suite) -> list[PlannedCell]:
-    """Every cell of the suite, in the order of the table's rows."""
+def plan_cells(suite: Suite, data_root: Path | None = None) -> list[PlannedCell]:
+    """Every cell of the suite, in the order of the table's rows; own data are looked for in `data_root`."""
     cells = []
     for variant in suite.variants or (None,):
         setting = suite.changed(variant.set) if variant else suite
         name = variant.name if variant else ""
         for entry in setting.methods:
-            cells += _row(setting, entry, name)
+            cells += _row(setting, entry, name, data_root)
     _refuse_equal_rows(cells)
     return cells
 
 
-def _row(suite: Suite, entry: MethodEntry, variant: str) -> list[PlannedCell]:
+def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None) -> list[PlannedCell]:
     """The cells of one row: everything but the seed is worked out once."""
     from methods.core.optimisers import Optimiser
 
@@ -85,7 +86,7 @@ def _row(suite: Suite, entry: MethodEntry, variant: str) -> list[PlannedCell]:
     sections: dict[str, Any] = {
         "suite": SuiteReference(name=suite.suite, version=suite.version),
         "variant": variant,
-        "dataset": _dataset(suite.dataset),
+        "dataset": _dataset(suite.dataset, data_root),
         "partition": Choice(**partition_spec(suite.partition).model_dump(mode="json")),
         "encoder": _encoder(suite),
         "model": Choice(**{"name": model.get("name"), **model_spec(model).model_dump(mode="json")}),
@@ -101,11 +102,11 @@ def _row(suite: Suite, entry: MethodEntry, variant: str) -> list[PlannedCell]:
     return [PlannedCell(CellConfig.identified(**sections, seed=seed), label) for seed in range(suite.seeds)]
 
 
-def _dataset(options: Mapping[str, Any]) -> Choice:
+def _dataset(options: Mapping[str, Any], data_root: Path | None) -> Choice:
     if "name" not in options:
         raise UserError("dataset: key 'name' is missing; give it a value")
     name = str(options["name"])
-    spec = dataset_spec(name, {key: value for key, value in options.items() if key != "name"})
+    spec = dataset_spec(name, {key: value for key, value in options.items() if key != "name"}, data_root)
     return Choice(**{"name": name, **spec.model_dump(mode="json")})
 
 

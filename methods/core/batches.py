@@ -95,14 +95,15 @@ class RaggedBatches:
         key = self._key
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
-            for part in order.split(GATHERED * self._size):
-                for xs, ys in zip(rows(x, part).split(self._size), y[part].split(self._size), strict=True):
+            for part in torch.split(order, GATHERED * self._size):
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
+                for xs, ys in zip(*pieces, strict=True):
                     yield Batch(xs, ys, key=key)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        pieces = zip(self._samples.x.split(PIECE), self._samples.y.split(PIECE), strict=True)
-        return (Batch(x, y) for x, y in pieces)
+        x, y = (torch.split(part, PIECE) for part in self._samples)
+        return (Batch(*piece) for piece in zip(x, y, strict=True))
 
 
 class PaddedBatches(NamedTuple):

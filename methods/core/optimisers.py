@@ -84,7 +84,8 @@ class _Optimiser(BaseModel):
     def move(self, params: Tensors, direction: Tensors, rates: list[float], kit: Kit) -> Tensors:
         """params − rate · direction."""
         if len(set(rates)) == 1:
-            return kit.add_into(params, direction, alpha=-rates[0])
+            moved: Tensors = kit.add_into(params, direction, alpha=-rates[0])
+            return moved
         return [torch.add(p, d, alpha=-r) for p, d, r in zip(params, direction, rates, strict=True)]
 
 

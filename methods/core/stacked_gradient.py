@@ -25,7 +25,8 @@ def stacked_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[T
 
 
 def plain_gradient(value: Value, params: list[Tensor]) -> list[Tensor]:
-    return torch.func.grad(value)(params)
+    grads: list[Tensor] = torch.func.grad(value)(params)
+    return grads
 
 
 def quick_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[Tensor]:

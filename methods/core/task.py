@@ -53,6 +53,10 @@ class Task:
     def project(self, params: Tree, z: Tensor) -> Tensor:
         return self._call(self.model.projector, params.below("projector"), z)
 
+    def embed(self, params: Tree, x: Tensor) -> Tensor:
+        """What the classifier works on: the projector's output, or the encoder's in a model without one."""
+        return self.project(params, self.encode(params, x))
+
     def classify(self, params: Tree, embedding: Tensor) -> Tensor:
         return self._call(self.model.classifier, params.below("classifier"), embedding)
 
@@ -84,7 +88,8 @@ class Task:
 
     @cached_property
     def device(self) -> torch.device:
-        return next(iter(self.initial.values())).device
+        first: Tensor = next(iter(self.initial.values()))
+        return first.device
 
     @cached_property
     def trainable(self) -> frozenset[str]:
@@ -118,7 +123,8 @@ class Task:
         )
 
     def _call(self, module: nn.Module, params: Tree, x: Tensor) -> Tensor:
-        return functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        output: Tensor = functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        return output
 
     def computed(self, mode: Mode) -> Task:
         """The same task with gradients computed another way."""

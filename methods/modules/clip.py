@@ -16,7 +16,8 @@ class FeatureAdapter(nn.Module):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        return self.weigh(features) * features
+        weights: Tensor = self.weigh(features)
+        return weights * features
 
 
 class CosineClassifier(nn.Module):
@@ -55,8 +56,9 @@ class PromptGenerator(nn.Module):
         """tokens × width."""
         names = self.norm_names(self.names)[None]
         queries = self.norm_queries(self.queries)[None]
-        seen = self.attention(queries, names, names, need_weights=False)[0][0]
-        return seen + self.refine(seen)
+        seen: Tensor = self.attention(queries, names, names, need_weights=False)[0][0]
+        refined: Tensor = self.refine(seen)
+        return seen + refined
 
 
 class PromptedClassifier(nn.Module):

@@ -10,13 +10,13 @@ pass holds one update at a time: memory grows with the model and not with the nu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from methods.base import Reply, Task, Tree
+from methods.base import Reply, State, Task, Tree
 from methods.modules.lora import require_adapters, shared_leaves
 
 NOTHING = 1e-6
@@ -24,13 +24,16 @@ NOTHING = 1e-6
 
 
 class Alignment(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    """How the server weights the clients' updates: FedSDG's aggregation, and `aligned+METHOD`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
     reference: Literal["mean", "leave_one_out"] = "mean"
     """What an update is compared with: the mean of all, or of all others."""
     weighting: Literal["relu", "softmax"] = "relu"
     """From cosines to weights: max(0, cos), or exp(cos / temperature)."""
     temperature: float = Field(default=0.05, gt=0)
+    """Of the softmax weighting: the lower, the more the best aligned clients count."""
     cosine_on: Literal["all", "lora"] = "all"
     """The parameters that are compared: all that train, or without the head."""
     times_samples: bool = False
@@ -38,7 +41,8 @@ class Alignment(BaseModel):
     max_weight: float | None = Field(default=None, gt=0, le=1)
     """No client counts more; what is cut off goes to the others. At least 1 / clients."""
 
-    def check(self, task: Task) -> None:
+    def check_alignment(self, task: Task) -> None:
+        """Raise ValueError where the parameters to compare do not exist."""
         if self.cosine_on == "lora":
             require_adapters(task.model)
 
@@ -51,13 +55,13 @@ class Alignment(BaseModel):
             "fallbacks": torch.tensor(0),
         }
 
-    def aggregate(self, task: Task, server: Mapping[str, Any], replies: Sequence[Reply]) -> dict[str, Any]:
-        """The server's state with the next model and the figures of this round."""
+    def align(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        """The server's state with the next model and, under `alignment`, the figures of this round."""
         if not replies:
             return dict(server)
         theta: Tree = server["model"]
         models = [reply.content["model"] for reply in replies]
-        compared = shared_leaves(task.model) if self.cosine_on == "lora" else task.trainable
+        compared = shared_leaves(task.model) if self.cosine_on == "lora" else theta.keys() & task.trainable
         alpha = self.agreement(theta.only(compared), models)
         weights, fell_back = self.weights(alpha, [reply.samples for reply in replies])
         figures = {

@@ -8,8 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
-from methods.shared.losses import class_sums, cross_entropy, on_sphere, safe_divide
+from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.shared.losses import class_sums, on_sphere, safe_divide
 
 Prediction = Literal["prototypes", "classifier"]
 
@@ -44,7 +44,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.lam == 0 or "prototypes" not in message:
-            return lambda y, batch: cross_entropy(task.logits(y, batch.x), batch)
+            return super().objective(task, client, message)
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = task.encode(y, batch.x)
@@ -69,7 +69,11 @@ class PrototypeLearning(FedAlgorithm, ABC):
             near = on_sphere(z) @ on_sphere(prototypes).T
         return near.masked_fill(known == 0, float("-inf"))
 
-    def predict_with(self, task: Task, server: State, model: Tree, x: Tensor) -> Tensor:
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server)
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        model = client["model"] if client else server["model"]
         z = task.encode(model, x)
         if self.prediction == "classifier" or "prototypes" not in server:
             return task.logits_from(model, z)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from methods.base import Reply, Round, State, Task, Tree
+from methods.base import Reply, State, Task, Tree
 from methods.fedavg import FedAvg
 
 
@@ -16,7 +16,7 @@ class FedOpt(FedAvg, ABC):
     """x ← x + step(Δ) with the pseudo-gradient Δ = Σ_k w_k (y_k − x). Buffers are averaged, not stepped."""
 
     server_lr: float = Field(gt=0)
-    """η."""
+    """η, the server's learning rate."""
 
     @abstractmethod
     def memory(self, zeros: Tree) -> State:
@@ -24,24 +24,19 @@ class FedOpt(FedAvg, ABC):
 
     @abstractmethod
     def step(self, memory: State, delta: Tree) -> tuple[Tree, State]:
-        """What is added to x, and what is remembered now."""
+        """What is added to x, and what is remembered from now on."""
 
     def server(self, task: Task) -> State:
         return super().server(task) | self.memory(task.initial.only(task.trainable).zeros())
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        average = self.average(replies)
+        delta = (average - server["model"]).only(task.trainable)
+        step, memory = self.step(server, delta)
+        # x + step seen from the average, so that a step of exactly Δ is FedAvg to the last bit.
+        return {"model": average | (average.only(task.trainable) + (step - delta)), **memory}
 
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            average = self.average(replies)
-            delta = (average - server["model"]).only(task.trainable)
-            step, memory = self.step(server, delta)
-            # x + step seen from the average, so that a step of exactly Δ is FedAvg to the last bit.
-            return {"model": average | (average.only(task.trainable) + (step - delta)), **memory}
-
-        return Round(base.down, base.local, aggregate)
-
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {f"{name}_norm": float(tree.norm()) for name, tree in server.items() if name != "model"}
 
 
@@ -51,9 +46,12 @@ class AdaptiveFedOpt(FedOpt, ABC):
     v starts at τ², the least that Algorithm 2 allows. There is no bias correction, as in the paper.
     """
 
+    neutral = "scales every coordinate by its past updates at every setting"
+
     beta1: float = Field(default=0.9, ge=0, lt=1)
+    """β₁, the momentum; 0.9 as in the paper."""
     tau: float = Field(default=1e-3, gt=0)
-    """τ, how little adaptivity there is where updates are small."""
+    """τ, how little adaptivity there is where updates are small; 1e-3 as in the paper."""
 
     @abstractmethod
     def second_moment(self, v: Tree, squared: Tree) -> Tree:
@@ -63,9 +61,7 @@ class AdaptiveFedOpt(FedOpt, ABC):
         return {"momentum": zeros, "second_moment": zeros + self.tau**2}
 
     def step(self, memory: State, delta: Tree) -> tuple[Tree, State]:
-        m = self.beta1 * memory["momentum"] + (1 - self.beta1) * delta
-        v = self.second_moment(memory["second_moment"], delta * delta)
-        return self.server_lr * m / (v.map(lambda leaf: leaf.sqrt()) + self.tau), {
-            "momentum": m,
-            "second_moment": v,
-        }
+        momentum = self.beta1 * memory["momentum"] + (1 - self.beta1) * delta
+        second_moment = self.second_moment(memory["second_moment"], delta * delta)
+        step = self.server_lr * momentum / (second_moment.map(lambda leaf: leaf.sqrt()) + self.tau)
+        return step, {"momentum": momentum, "second_moment": second_moment}

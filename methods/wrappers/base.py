@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import SerializeAsAny, create_model
-from torch import Tensor
+from torch import Generator, Tensor
 
-from methods.base import Batches, FedAlgorithm, Message, Reply, Round, State, Task
+from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import Optimiser
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
+
+E = TypeVar("E", bound=Exchange | FoldsReplies)
+INHERITED = ("has_global_model", "pools_data", "own_model", "observes_clients")
+"""Class variables that a wrapped method has from the method inside."""
 
 
 class Wrapper(FedAlgorithm):
-    """Server and clients keep the inner method's state under `inner`, beside the wrapper's own."""
+    """Server and clients keep the inner method's state under `inner`, beside the wrapper's own entries.
+
+    A wrapper's `neutral` is its own part: the hyperparameters at which it changes nothing, or why there are
+    none. `around` adds the inner method's.
+    """
 
     short_label: ClassVar[str]
     """What stands before the inner method's name in tables."""
 
     inner: SerializeAsAny[FedAlgorithm]
+    """The method inside, with its own hyperparameters."""
 
     @classmethod
     def around(cls, kind: type[FedAlgorithm]) -> type[Self]:
         """The same wrapper with an inner method of this kind, by default with its defaults."""
-        wrapped: type[Self] = create_model(
-            f"{cls.__name__}{kind.__name__}", __base__=cls, __module__=cls.__module__, inner=(kind, kind())
-        )
+        offers = [forwarding for offer, forwarding in OPTIONAL.items() if issubclass(kind, offer)]
+        bases: tuple[type[Any], ...] = (cls, *offers)
+        name = f"{cls.__name__}{kind.__name__}"
+        wrapped = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, kind()))
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
-        wrapped.has_global_model = kind.has_global_model
-        wrapped.pools_data = kind.pools_data
-        wrapped.own_model = kind.own_model
+        wrapped.neutral = _together(cls.neutral, kind.neutral)
+        for variable in INHERITED:
+            setattr(wrapped, variable, getattr(kind, variable))
         return wrapped
 
     @property
@@ -49,41 +61,109 @@ class Wrapper(FedAlgorithm):
         return {"inner": self.trained.server(task)}
 
     def client(self, task: Task) -> State:
-        state = self.trained.client(task)
-        return {"inner": state} if state else {}
+        return outer(self.trained.client(task))
 
-    def prelude(self, task: Task) -> list[Round]:
-        return [_inside(exchange) for exchange in self.trained.prelude(task)]
+    def prelude(self, task: Task) -> Prelude:
+        return [inside(exchange) for exchange in self.trained.prelude(task)]
 
-    def round(self, task: Task) -> Round:
-        return _inside(self.trained.round(task))
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return self.trained.down(task, server["inner"], client_id)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        return self.trained.objective(task, inner(client), message)
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, kept = self.trained.local(task, inner(client), message, batches)
+        return reply, outer(kept)
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return {**server, "inner": self.trained.aggregate(task, server["inner"], replies)}
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        own = None if client is None else client.get("inner", {})
-        return self.trained.predict(task, server["inner"], own, x)
+        return self.trained.predict(task, server["inner"], None if client is None else inner(client), x)
 
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
+        return self.trained.observe(task, server["inner"], None if client is None else inner(client))
+
+
+class _WithSamples(Wrapper):
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        assert isinstance(self.trained, MakesSamples)
+        return self.trained.training_samples(task, inner(client), own, draw)
+
+    def resamples(self) -> bool:
+        assert isinstance(self.trained, MakesSamples)
+        return self.trained.resamples()
+
+
+class _WithAnchors(Wrapper):
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        assert isinstance(self.trained, HasAnchors)
+        return self.trained.anchored(task, server["inner"], x)
+
+
+class _WithOtherPredictions(Wrapper):
     def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        assert isinstance(self.trained, PredictsOtherwise)
         others = self.trained.other_predictions()
         return {name: self.model_copy(update={"inner": method}) for name, method in others.items()}
 
-    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        return self.trained.anchored(task, server["inner"], x)
 
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
-        return self.trained.observe(task, server["inner"])
+OPTIONAL: dict[type, type[Wrapper]] = {
+    MakesSamples: _WithSamples,
+    HasAnchors: _WithAnchors,
+    PredictsOtherwise: _WithOtherPredictions,
+}
+"""What a method may offer → how a wrapper around it offers the same."""
 
 
-def _inside(exchange: Round) -> Round:
-    """The inner method's exchange, on its part of the states."""
+@dataclass(frozen=True)
+class _Inside(Generic[E]):
+    """An exchange of the inner method, on its part of the states."""
 
-    def down(server: State, client_id: int) -> Message:
-        return exchange.down(server["inner"], client_id)
+    exchange: E
 
-    def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        reply, state = exchange.local(client.get("inner", {}), message, batches)
-        return reply, {"inner": state} if state else {}
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return self.exchange.down(task, server["inner"], client_id)
 
-    def aggregate(server: State, replies: Sequence[Reply]) -> State:
-        return {**server, "inner": exchange.aggregate(server["inner"], replies)}
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, kept = self.exchange.local(task, inner(client), message, batches)
+        return reply, outer(kept)
 
-    return Round(down, local, aggregate, exchange.one_by_one)
+
+class _AggregatesInside(_Inside[Exchange]):
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return {**server, "inner": self.exchange.aggregate(task, server["inner"], replies)}
+
+
+class _FoldsInside(_Inside[FoldsReplies]):
+    def fold(self, task: Task, server: State, reply: Reply) -> State:
+        return {**server, "inner": self.exchange.fold(task, server["inner"], reply)}
+
+    def finish(self, task: Task, server: State) -> State:
+        return {**server, "inner": self.exchange.finish(task, server["inner"])}
+
+
+def inside(exchange: Exchange | FoldsReplies) -> Exchange | FoldsReplies:
+    """The exchange as the wrapper runs it."""
+    return _FoldsInside(exchange) if isinstance(exchange, FoldsReplies) else _AggregatesInside(exchange)
+
+
+def inner(client: State) -> State:
+    """The inner method's part of a client's private state."""
+    own: State = client.get("inner", {})
+    return own
+
+
+def outer(kept: State) -> State:
+    """A private state of the inner method as a part of the wrapper's; nothing where there is none."""
+    return {"inner": kept} if kept else {}
+
+
+def _together(own: Mapping[str, Any] | str, inside: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """Where wrapper and inner method together are FedAvg."""
+    if isinstance(own, str):
+        return own
+    if isinstance(inside, str):
+        return inside
+    return {**own, "inner": dict(inside)} if inside else own

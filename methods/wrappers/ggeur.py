@@ -20,16 +20,18 @@ softmax of a softmax; a table marks it and shows its best round on test.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from methods.base import Batches, FedAlgorithm, Loss, Message, Reply, Round, Samples, State, Task
+from methods.base import Batches, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
+from methods.core.losses import cross_entropy
 from methods.fedavg import FedAvg
 from methods.shared.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
-from methods.shared.losses import cross_entropy
+from methods.shared.preludes import Download, Upload
 from methods.wrappers.base import Wrapper
 
 
@@ -39,47 +41,52 @@ class _NeverSentBack(FedAvg):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {}
+
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         return lambda y, batch: cross_entropy(task.logits(y, batch.x).softmax(dim=-1), batch)
 
-    def round(self, task: Task) -> Round:
-        base = super().round(task)
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, client, batches)
+        return reply, reply
 
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            reply, _ = base.local(client, client, batches)
-            return reply, {"model": reply["model"]}
-
-        return Round(lambda server, client_id: {}, local, base.aggregate)
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        return super().predict(task, server, None, x)
 
 
 class GGEUR(Wrapper):
-    short_label: ClassVar[str] = "GGEUR"
+    short_label = "GGEUR"
+    neutral = {"samples_per_class": 1}
 
     domains: Literal["auto", "one", "several"] = "auto"
-    """`auto`: several where every client belongs to one of several domains."""
+    """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
     samples_per_class: int = Field(default=2000, ge=1)
+    """With one domain: samples per class after filling up; 2000 as in the paper."""
     step1_samples: int = Field(default=500, ge=0)
+    """With several domains: samples per class after filling up around the own ones; 500 as in the paper."""
     step2_samples: int = Field(default=500, ge=0)
+    """With several domains: samples per class around each other domain's mean; 500 as in the paper."""
     step2: bool = True
+    """Whether the second step is taken; off in the paper's ablation."""
     noise_scale: Literal["sqrt", "linear"] = "sqrt"
-    """√λ, or λ as printed."""
+    """The noise along an axis: ε·√λ, so that samples have the covariance Σ, or ε·λ as the paper prints it."""
     top_k: int | None = Field(default=None, ge=1)
-    """Only the longest axes; None: all."""
+    """Use only this many of the longest axes; None: all, as in the paper."""
     ridge: float = Field(default=0.0, ge=0)
-    """Added to every eigenvalue."""
+    """Added to every eigenvalue; 0 as in the paper."""
     resample: Literal["once", "epoch"] = "once"
+    """Whether added samples are drawn once (as in the public code) or again for every epoch."""
     min_class_count: int = Field(default=2, ge=1)
+    """Classes of which a client has fewer samples are not uploaded; 2, so that no mean is a single sample."""
     as_published: bool = False
+    """The public code's training: no download of the averaged model, and softmax before cross-entropy."""
 
     @property
     def trained(self) -> FedAlgorithm:
         if not self.as_published:
             return self.inner
         return _NeverSentBack(**self.inner.model_dump(include=set(_NeverSentBack.model_fields)))
-
-    @property
-    def resamples(self) -> bool:
-        return self.resample == "epoch"
 
     def check(self, task: Task) -> None:
         super().check(task)
@@ -90,90 +97,11 @@ class GGEUR(Wrapper):
         if self.as_published and type(self.inner) is not FedAvg:
             raise ValueError("has as_published, which is defined for ggeur+fedavg alone")
 
-    def prelude(self, task: Task) -> list[Round]:
-        return [self.statistics_up(task), self.geometry_down(task), *super().prelude(task)]
+    def prelude(self, task: Task) -> Prelude:
+        return [StatisticsUp(self), GeometryDown(self), *super().prelude(task)]
 
-    def statistics_up(self, task: Task) -> Round:
-        domain_of = self.domain_numbers(task)
-
-        def down(server: State, client_id: int) -> Message:
-            return {}
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
-            counts = y.bincount(minlength=task.classes)
-            shown = torch.nonzero(counts >= self.min_class_count)[:, 0]
-            withheld = ((counts > 0) & (counts < self.min_class_count)).sum()
-            return {"classes": shown, "withheld": withheld, **moments(x, y, shown)._asdict()}, {}
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            for reply in replies:
-                server = self.folded(task, server, reply, domain_of[reply.client])
-            return server if replies else self.with_geometry(server)
-
-        return Round(down, local, aggregate, one_by_one=True)
-
-    def folded(self, task: Task, server: State, reply: Reply, domain: int) -> State:
-        """The server's statistics with those of one more client."""
-        part = Moments(*(reply.content[key] for key in Moments._fields))
-        at, width = reply.content["classes"], part.means.shape[1]
-        domains = len(set(self.domain_numbers(task)))
-        if "moments" not in server:
-            blank = no_moments(task.classes, width, part.means.device)
-            by_domain = (blank.counts.repeat(domains, 1), blank.means.repeat(domains, 1, 1))
-            server = server | {
-                "moments": blank._asdict(),
-                "domain_counts": by_domain[0],
-                "domain_means": by_domain[1],
-                "withheld": torch.zeros_like(reply.content["withheld"]),
-            }
-        before = Moments(**server["moments"])
-        union = pooled(Moments(*(each[at] for each in before)), part)
-        counts, means = server["domain_counts"].clone(), server["domain_means"].clone()
-        share = (part.counts / (counts[domain, at] + part.counts))[:, None]
-        means[domain, at] += share * (part.means - means[domain, at])
-        counts[domain, at] += part.counts
-        return server | {
-            "moments": {
-                key: old.index_copy(0, at, new)
-                for key, old, new in zip(Moments._fields, before, union, strict=True)
-            },
-            "domain_counts": counts,
-            "domain_means": means,
-            "withheld": server["withheld"] + reply.content["withheld"],
-        }
-
-    def with_geometry(self, server: State) -> State:
-        """The axes instead of the covariances."""
-        if "moments" not in server:
-            return server
-        axes = principal_axes(server["moments"]["covariances"], self.ridge, self.top_k)
-        kept = {key: value for key, value in server.items() if key != "moments"}
-        shared = {"axes": {key: each.float() for key, each in axes._asdict().items()}}
-        return kept | {"shared": shared | {"known": server["moments"]["counts"] > 0}}
-
-    def geometry_down(self, task: Task) -> Round:
-        domain_of = self.domain_numbers(task)
-
-        def down(server: State, client_id: int) -> Message:
-            others = [domain for domain in sorted(set(domain_of)) if domain != domain_of[client_id]]
-            if "shared" not in server:
-                return {}
-            if not (self.step2 and others):
-                return {"shared": server["shared"]}
-            return {
-                "shared": server["shared"],
-                "prototypes": server["domain_means"][others].float(),
-                "has_prototype": server["domain_counts"][others] > 0,
-            }
-
-        def local(client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-            return {}, message
-
-        def aggregate(server: State, replies: Sequence[Reply]) -> State:
-            return {key: server[key] for key in ("inner", "withheld") if key in server}
-
-        return Round(down, local, aggregate)
+    def resamples(self) -> bool:
+        return self.resample == "epoch"
 
     def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
         if "shared" not in client:
@@ -207,6 +135,82 @@ class GGEUR(Wrapper):
         numbers = sorted(set(task.domains))
         return tuple(numbers.index(domain) for domain in task.domains)
 
-    def observe(self, task: Task, server: State) -> Mapping[str, float]:
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         withheld = {"withheld_classes": float(server["withheld"])} if "withheld" in server else {}
-        return {**super().observe(task, server), **withheld}
+        return {**super().observe(task, server, client), **(withheld if client is None else {})}
+
+
+@dataclass(frozen=True)
+class StatisticsUp(Upload):
+    """Clients send the moments of their classes; the server adds them up and finds the principal axes."""
+
+    method: GGEUR
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
+        counts = y.bincount(minlength=task.classes)
+        enough = counts >= self.method.min_class_count
+        shown, withheld = torch.nonzero(enough)[:, 0], ((counts > 0) & ~enough).sum()
+        return {"classes": shown, "withheld": withheld, **moments(x, y, shown)._asdict()}, {}
+
+    def fold(self, task: Task, server: State, reply: Reply) -> State:
+        part = Moments(*(reply.content[key] for key in Moments._fields))
+        at, domain = reply.content["classes"], self.method.domain_numbers(task)[reply.client]
+        if "moments" not in server:
+            server = server | self.blank(task, part)
+        before = Moments(**server["moments"])
+        union = pooled(Moments(*(each[at] for each in before)), part)
+        counts, means = server["domain_counts"].clone(), server["domain_means"].clone()
+        share = (part.counts / (counts[domain, at] + part.counts))[:, None]
+        means[domain, at] += share * (part.means - means[domain, at])
+        counts[domain, at] += part.counts
+        now = Moments(*(old.index_copy(0, at, new) for old, new in zip(before, union, strict=True)))
+        return server | {
+            "moments": now._asdict(),
+            "domain_counts": counts,
+            "domain_means": means,
+            "withheld": server["withheld"] + reply.content["withheld"],
+        }
+
+    def blank(self, task: Task, like: Moments) -> State:
+        """Statistics of no samples at all."""
+        blank = no_moments(task.classes, like.means.shape[1], like.means.device)
+        domains = len(set(self.method.domain_numbers(task)))
+        return {
+            "moments": blank._asdict(),
+            "domain_counts": blank.counts.repeat(domains, 1),
+            "domain_means": blank.means.repeat(domains, 1, 1),
+            "withheld": torch.tensor(0, device=like.means.device),
+        }
+
+    def finish(self, task: Task, server: State) -> State:
+        """The axes instead of the covariances."""
+        if "moments" not in server:
+            return server
+        axes = principal_axes(server["moments"]["covariances"], self.method.ridge, self.method.top_k)
+        kept = {key: value for key, value in server.items() if key != "moments"}
+        shared = {"axes": {key: each.float() for key, each in axes._asdict().items()}}
+        return kept | {"shared": shared | {"known": server["moments"]["counts"] > 0}}
+
+
+@dataclass(frozen=True)
+class GeometryDown(Download):
+    """Clients get the axes and, with several domains, the others' class means; the server forgets both."""
+
+    method: GGEUR
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        if "shared" not in server:
+            return {}
+        domain_of = self.method.domain_numbers(task)
+        others = sorted(set(domain_of) - {domain_of[client_id]})
+        if not (self.method.step2 and others):
+            return {"shared": server["shared"]}
+        return {
+            "shared": server["shared"],
+            "prototypes": server["domain_means"][others].float(),
+            "has_prototype": server["domain_counts"][others] > 0,
+        }
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return {key: server[key] for key in ("inner", "withheld") if key in server}

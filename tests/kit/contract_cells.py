@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from bench.contract.stage import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from kit.contract import PLAIN, quick
+from kit.contract import quick
 
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},

@@ -43,20 +43,15 @@ class Steady(FedAvg):
     def server(self, task):
         return super().server(task) | {"rounds": torch.zeros(())}
 
-    def round(self, task):
-        base = super().round(task)
-
-        def aggregate(server, replies):
-            number = int(server["rounds"]) + 1
-            started = time.time()
-            self._hold()
-            line = {"shift": self.shift, "lr": task.optimiser.lr, "seed": task.seed, "round": number,
-                    "pid": os.getpid(), "node": _node(), "started": started, "ended": time.time()}
-            with (HERE / "done.jsonl").open("a") as stream:
-                stream.write(json.dumps(line) + "\\n")
-            return base.aggregate(server, replies) | {"rounds": server["rounds"] + 1}
-
-        return base._replace(aggregate=aggregate)
+    def aggregate(self, task, server, replies):
+        number = int(server["rounds"]) + 1
+        started = time.time()
+        self._hold()
+        line = {"shift": self.shift, "lr": task.optimiser.lr, "seed": task.seed, "round": number,
+                "pid": os.getpid(), "node": _node(), "started": started, "ended": time.time()}
+        with (HERE / "done.jsonl").open("a") as stream:
+            stream.write(json.dumps(line) + "\\n")
+        return super().aggregate(task, server, replies) | {"rounds": server["rounds"] + 1}
 
     def _hold(self):
         """Take the time that the file `pace` says, or wait for as many others as `together` says."""
@@ -160,9 +155,9 @@ def assert_the_same_as_alone(search: Search, trial: dict[str, Any], folder: Path
     run = CellRun(CellFolder(folder / cell.cell_id), cell.config, Conditions())
     while not run.done:
         run.advance()
-    assert rounds_of(search.directory / cell.directory) == rounds_of(run.directory)
+    assert rounds_of(search.directory / cell.directory) == rounds_of(run.folder.path)
     result = read(search.directory / cell.directory / "result.json")
-    assert result["final"] == read(run.directory / "result.json")["final"]
+    assert result["final"] == read(run.folder.path / "result.json")["final"]
     assert trial["validation"] == result["final"]["validation"]
 
 

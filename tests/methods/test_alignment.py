@@ -11,15 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.engine.hosts.loop import LoopHost
-from bench.errors import UserError
-from bench.suite.methods import METHODS
-from bench.validation import validated
-from kit.contract import make_method, run, tiny_problem, tiny_task, with_infinite_inputs
+from kit.contract import tiny_task
 from methods.base import Reply, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
-from methods.fedlora import FedLoRA
 from methods.modules.split_model import SplitModel
 from methods.shared.alignment import Alignment, capped, observed
 
@@ -52,7 +47,7 @@ def aggregated(
 ) -> State:
     alignment = Alignment(**options)
     server = {"model": tree(theta), "alignment": alignment.start()}
-    return alignment.aggregate(task_of(len(theta)), server, replies_of(clients, samples))
+    return alignment.align(task_of(len(theta)), server, replies_of(clients, samples))
 
 
 def model_of(state: State) -> list[float]:
@@ -68,16 +63,15 @@ def weights_of(state: State) -> list[float]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_worked_example(dtype: torch.dtype) -> None:
-    method = FedAvg(alignment=Alignment())
     task = task_of(2)
     server = {"model": tree(EXAMPLE[0], dtype), "alignment": Alignment().start()}
     replies = [Reply(k, 1, {"model": tree(y, dtype)}) for k, y in enumerate(EXAMPLE[1])]
-    state = method.round(task).aggregate(server, replies)
+    state = Alignment().align(task, server, replies)
     alpha = state["alignment"]["alpha"].tolist()
     assert alpha == pytest.approx([0.9881164690, 0.9943091539, 0.0], abs=1e-6)
     assert weights_of(state) == pytest.approx([0.498438, 0.501562, 0.0], abs=1e-6)
     assert model_of(state) == pytest.approx([1.550156, 2.350156], abs=1e-6)
-    plain = FedAvg().round(task).aggregate({"model": tree(EXAMPLE[0], dtype)}, replies)
+    plain = FedAvg().aggregate(task, {"model": tree(EXAMPLE[0], dtype)}, replies)
     assert model_of(plain) == pytest.approx([1.2, 2.166667], abs=1e-6)
 
 
@@ -93,7 +87,7 @@ def test_the_third_cosine_of_the_worked_example() -> None:
 def test_no_client_leaves_everything_as_it_is() -> None:
     alignment = Alignment()
     server = {"model": tree([1, 2]), "alignment": alignment.start()}
-    assert alignment.aggregate(task_of(2), server, []) == server
+    assert alignment.align(task_of(2), server, []) == server
 
 
 @pytest.mark.parametrize("reference", ["mean", "leave_one_out"])
@@ -144,15 +138,8 @@ def test_fallbacks_are_counted_over_the_rounds() -> None:
     state: State = {"model": tree([0]), "alignment": alignment.start()}
     for ends in ([1, -1], [1, 2], [5, -5]):
         start = float(state["model"][LEAF])
-        state = alignment.aggregate(task, state, replies_of([[start + end] for end in ends]))
+        state = alignment.align(task, state, replies_of([[start + end] for end in ends]))
     assert observed(state["alignment"])["fallbacks"] == 2
-
-
-def test_a_client_with_infinite_data_is_left_out() -> None:
-    problem = with_infinite_inputs(tiny_problem(FedAvg(alignment=Alignment())), client=1)
-    federation = run(problem, LoopHost(problem), rounds=1)
-    assert federation.server["alignment"]["clients"].tolist() == [0, 2]
-    assert all(bool(torch.isfinite(leaf).all()) for leaf in federation.server["model"].values())
 
 
 @pytest.mark.parametrize("reference", ["mean", "leave_one_out"])
@@ -239,52 +226,16 @@ def test_cosines_can_leave_out_the_head() -> None:
     for which in ("all", "lora"):
         alignment = Alignment(cosine_on=which)
         server = {"model": theta, "alignment": alignment.start()}
-        alpha[which] = alignment.aggregate(task, server, replies)["alignment"]["alpha"].tolist()
+        alpha[which] = alignment.align(task, server, replies)["alignment"]["alpha"].tolist()
     assert alpha["lora"] == pytest.approx([1, 1], abs=1e-5)
     assert max(alpha["all"]) < 0.5
 
 
 def test_leaving_out_the_head_needs_adapters() -> None:
-    method = FedAvg(alignment=Alignment(cosine_on="lora"))
+    alignment = Alignment(cosine_on="lora")
     with pytest.raises(ValueError, match="needs a model with LoRA branches"):
-        method.check(tiny_task("mlp", SGD(lr=0.1), 2, 0))
-    method.check(tiny_task("vit", SGD(lr=0.1), 2, 0))
-
-
-# Switching it on
-
-
-def test_methods_with_an_aggregation_of_their_own_refuse_it() -> None:
-    for name in METHODS.names():
-        kind = METHODS.load(name)
-        if not issubclass(kind, FedAvg):
-            continue
-        if kind.round is FedAvg.round:
-            assert make_method(name, alignment=Alignment()).alignment == Alignment()
-        else:
-            with pytest.raises(UserError, match="aggregates in a way of its own; leave out 'alignment'"):
-                validated(kind, {"alignment": {}}, f"method '{name}'")
-
-
-def test_a_method_without_it_is_the_method_it_was() -> None:
-    assert "alignment" not in FedAvg().model_dump(mode="json")
-    assert FedAvg(alignment=Alignment()).model_dump(mode="json")["alignment"]["reference"] == "mean"
-
-
-def test_the_record_of_a_round_has_its_figures() -> None:
-    problem = tiny_problem(FedLoRA(alignment=Alignment()))
-    metrics = run(problem, LoopHost(problem), rounds=1, participation=0.7).advance()["metrics"]
-    weights = {name: value for name, value in metrics.items() if name.startswith("weight/")}
-    assert len(weights) == 2
-    assert sum(weights.values()) == pytest.approx(1)
-    shares = np.array(list(weights.values()))
-    assert metrics["weight_entropy"] == pytest.approx(-(shares * np.log(shares)).sum())
-    assert metrics["weight_mean"] == pytest.approx(0.5)
-    assert metrics["weight_std"] == pytest.approx(shares.std())
-    assert (metrics["weight_min"], metrics["weight_max"]) == (shares.min(), shares.max())
-    assert {"alpha_mean", "alpha_std", "alpha_min", "alpha_max", "alpha_entropy", "alpha_zeros"} <= set(
-        metrics
-    )
+        alignment.check_alignment(tiny_task("mlp", SGD(lr=0.1), 2, 0))
+    alignment.check_alignment(tiny_task("vit", SGD(lr=0.1), 2, 0))
 
 
 def test_zeros_are_counted() -> None:
@@ -306,7 +257,7 @@ def peak_bytes(clients: int) -> int:
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:
-        state = Alignment().aggregate(task, server, replies)
+        state = Alignment().align(task, server, replies)
     assert isinstance(state["model"][LEAF], Tensor)
     events = profile.profiler.kineto_results.events()  # type: ignore[union-attr]
     changes = [(each.start_ns(), each.nbytes()) for each in events if each.name() == "[memory]"]

@@ -88,7 +88,7 @@ def test_only_what_is_trained_travels(name: str, model: str, trained: str) -> No
     METHODS[name].check(task)
     assert {leaf for leaf in task.initial if not leaf.startswith(trained)} == set()
     assert task.initial.keys() == task.trainable
-    assert list(METHODS[name].round(task).down({"model": task.initial}, 0)) == ["model"]
+    assert list(METHODS[name].down(task, {"model": task.initial}, 0)) == ["model"]
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

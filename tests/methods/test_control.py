@@ -76,7 +76,7 @@ def test_control_variates_of_two_steps_worked_out_by_hand() -> None:
     """Client 0 takes two steps and client 1 one; the third of the federation stays away."""
     lr, server_lr = 0.1, 0.5
     task = quadratic_task(clients=3, lr=lr)
-    exchange = _ScaffoldOnQuadratics(server_lr=server_lr).round(task)
+    method = _ScaffoldOnQuadratics(server_lr=server_lr)
     x = task.initial["classifier.bias"]
     c = torch.tensor([0.3, -0.2, 0.1])
     own = torch.tensor([[0.5, 0.1, -0.4], [-0.1, 0.2, 0.6]])
@@ -85,8 +85,9 @@ def test_control_variates_of_two_steps_worked_out_by_hand() -> None:
     for client, steps in enumerate((2, 1)):
         data = quadratic_clients()[client]
         twice = Samples(data.x.expand(steps, -1), data.y.expand(steps))
-        content, state = exchange.local(
-            {"control": control(own[client])}, exchange.down(server, client), batches_of(twice, size=1)
+        message = method.down(task, server, client)
+        content, state = method.local(
+            task, {"control": control(own[client])}, message, batches_of(twice, size=1)
         )
         replies.append(reply(client, 10 * client + 1, **content))
         y = x
@@ -96,7 +97,7 @@ def test_control_variates_of_two_steps_worked_out_by_hand() -> None:
         new.append(own[client] - c + (x - y) / (steps * lr))
         assert torch.allclose(content["model"]["classifier.bias"], y, atol=1e-6)
         assert torch.allclose(state["control"]["classifier.bias"], new[-1], atol=1e-5)
-    after = exchange.aggregate(server, replies)
+    after = method.aggregate(task, server, replies)
     moved = server_lr * (torch.stack(ends).mean(dim=0) - x)
     assert torch.allclose(after["model"]["classifier.bias"], x + moved, atol=1e-6)
     change = (torch.stack(new) - own).sum(dim=0) / 3
@@ -181,15 +182,16 @@ def test_feddyn_exchange_worked_out_by_hand() -> None:
     """Two of three clients, one of which has taken part before."""
     alpha = 0.5
     task = mlp_task()
-    exchange = FedDyn(alpha=alpha).round(task)
+    method = FedDyn(alpha=alpha)
     h = nearby(task.initial, 1) - task.initial
     server = {"model": task.initial, "h": h}
     g = nearby(task.initial, 2) - task.initial
-    content, state = exchange.local({"g": g}, exchange.down(server, 0), batches_of(uneven_clients()[0]))
+    message = method.down(task, server, 0)
+    content, state = method.local(task, {"g": g}, message, batches_of(uneven_clients()[0]))
     y = content["model"]
     assert close(state["g"], g - alpha * (y - task.initial))
     other = nearby(task.initial, 3)
-    after = exchange.aggregate(server, [reply(0, 7, model=y), reply(2, 100, model=other)])
+    after = method.aggregate(task, server, [reply(0, 7, model=y), reply(2, 100, model=other)])
     new_h = h - alpha / 3 * ((y - task.initial) + (other - task.initial))
     assert close(after["h"], new_h)
     assert close(after["model"], (y + other) / 2 - new_h / alpha, tolerance=1e-5)
@@ -219,7 +221,7 @@ def test_buffers_are_averaged_alike(method: FedAlgorithm) -> None:
     models = [nearby(task.initial, k) for k in range(2)]
     zeros = task.initial.only(task.trainable).zeros()
     replies = [reply(k, 10 * k + 1, model=model, control_change=zeros) for k, model in enumerate(models)]
-    after = method.round(task).aggregate(method.server(task), replies)["model"]
+    after = method.aggregate(task, method.server(task), replies)["model"]
     for buffer in ("encoder.1.running_mean", "encoder.1.running_var"):
         assert torch.allclose(after[buffer], (models[0][buffer] + models[1][buffer]) / 2)
     assert torch.equal(after["encoder.1.num_batches_tracked"], models[0]["encoder.1.num_batches_tracked"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.contract.models import MODELS
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -18,7 +19,6 @@ from bench.models.architectures.head import Head
 from bench.models.base import seeded_model
 from bench.suite.methods import METHODS
 from kit.contract import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
-from kit.contract_models import MODELS
 from kit.tiny import (
     CLASSES,
     HIDDEN,
@@ -259,11 +259,11 @@ def test_fedgens_generator_learns_what_the_heads_agree_on() -> None:
 def test_fedgens_first_round_is_fedavgs_and_then_the_weights_decay() -> None:
     method = FedGen(server_steps=2)
     run_, _ = federation(method, mlp_task(), uneven_clients())
-    down = method.round(run_.problem.task).down
-    assert list(down(run_.server, 0)) == ["model"]
+    task = run_.problem.task
+    assert list(method.down(task, run_.server, 0)) == ["model"]
     for number in (1, 2):
         run_.advance()
-        message = down(run_.server, 0)
+        message = method.down(task, run_.server, 0)
         assert int(message["rounds"]) == number
         np.testing.assert_allclose(message["labels"], np.array([9, 9, 6]) / 23, atol=0.05)
     counts = np.bincount(np.concatenate([each.y for each in uneven_clients()]))
@@ -324,8 +324,8 @@ def test_a_channel_without_variance_has_a_gradient() -> None:
 
 def test_clients_of_fedfa_send_the_mean_of_their_features() -> None:
     task, data = head_task(), uneven_clients()[1]
-    exchange = FedFA().round(task)
-    reply, _ = exchange.local({}, exchange.down(FedFA().server(task), 0), batches_of(data, size=5))
+    message = FedFA().down(task, FedFA().server(task), 0)
+    reply, _ = FedFA().local(task, {}, message, batches_of(data, size=5))
     np.testing.assert_allclose(reply["mean"], data.x.double().numpy().mean(axis=0), atol=1e-6)
 
 

@@ -98,7 +98,7 @@ def test_the_server_trains_the_anchors_and_leaves_the_model_alone() -> None:
     replies = [
         reply(k, size, model=model) for k, (size, model) in enumerate(zip((7, 4, 2), models, strict=True))
     ]
-    after = method.round(task).aggregate(server, replies)
+    after = method.aggregate(task, server, replies)
     assert equal(after["model"], FedAvg().average(replies))
     for name in ("R", "W1", "b1", "W2", "b2"):
         assert not torch.equal(after["anchor_maker"][name], server["anchor_maker"][name])
@@ -144,7 +144,7 @@ def parts_in_numpy(task: Task, y: Tree, x: Tensor) -> tuple[np.ndarray, np.ndarr
 
 
 def objective(method: FedLSA, task: Task, y: Tree, server: State, data: Samples) -> float:
-    message = method.round(task).down(server, 0)
+    message = method.down(task, server, 0)
     return float(method.objective(task, {}, message)(y, Batch(data.x, data.y)))
 
 

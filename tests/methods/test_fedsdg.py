@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from bench.contract.models import MODELS
+from bench.contract.runs import Course
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
@@ -22,7 +24,6 @@ from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from kit.contract import (
     PLAIN,
-    WatchedProblem,
     assert_close,
     differing,
     resumed,
@@ -31,7 +32,6 @@ from kit.contract import (
     tiny_problem,
     tiny_task,
 )
-from kit.contract_models import MODELS
 from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
@@ -126,9 +126,7 @@ def test_one_step_of_plain_descent_is_the_gradient_of_the_objective() -> None:
     batch = one_batch()
     order = [torch.arange(len(batch.y))]
     message = {"model": task.initial}
-    reply, kept = method.round(task).local(
-        client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6)
-    )
+    reply, kept = method.local(task, client, message, RaggedBatches(Samples(batch.x, batch.y), order, 6))
 
     shared = {name: leaf.clone().requires_grad_() for name, leaf in task.initial.items()}
     private = {name: leaf.clone().requires_grad_() for name, leaf in client["private"].items()}
@@ -153,7 +151,7 @@ def test_three_rates_of_adam() -> None:
     task = vit_task(Adam(lr=1e-3, epsilon=1e-12))
     client, batch = method.client(task), one_batch()
     batches = RaggedBatches(Samples(batch.x, batch.y), [torch.arange(6)], 6)
-    reply, kept = method.round(task).local(client, {"model": task.initial}, batches)
+    reply, kept = method.local(task, client, {"model": task.initial}, batches)
     factor = "encoder.1.blocks.0.attn.proj.private_b"
     moves = {
         1e-3: reply["model"]["classifier.weight"] - task.initial["classifier.weight"],
@@ -179,25 +177,26 @@ def test_granularity(granularity: str, count: int) -> None:
 # What travels and what stays
 
 
-@in_one_process
-def test_only_shared_adapters_and_the_head_travel(kind: type[Host]) -> None:
-    problem = WatchedProblem.of(tiny_problem(FedSDG(), optimiser=ADAM))
+def test_only_shared_adapters_and_the_head_travel() -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
     before = problem.task.initial
-    after = run(problem, kind(problem), rounds=2).server["model"]
+    course = Course.of(problem, rounds=2)
+    after = course.federation.server["model"]
     assert {"classifier.weight", "classifier.bias"} <= set(after)
     assert all(not torch.equal(after[name], before[name]) for name in after)
-    for work in problem.work:
-        for message in (work.message, work.reply):
+    for work in course.work:
+        for message in (work.message, work.reply.content):
             assert list(message) == ["model"]
             assert set(message["model"]) == set(before)
             assert not any("private" in name or "gate" in name for name in message["model"])
 
 
 def test_the_head_is_averaged() -> None:
-    problem = WatchedProblem.of(tiny_problem(FedSDG(alignment=None), optimiser=ADAM))
-    model = run(problem, LoopHost(problem), rounds=1).server["model"]
+    problem = tiny_problem(FedSDG(alignment=None), optimiser=ADAM)
+    course = Course.of(problem, rounds=1)
+    model = course.federation.server["model"]
     sizes = [len(y) for _, y in problem.train.values()]
-    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in problem.work]
+    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in course.work]
     np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
 
 
@@ -315,7 +314,7 @@ def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Ten
     order = [torch.arange(8), torch.arange(8).flip(0)]
     state = client(task) if client else method.client(task)
     message = {"model": method.server(task)["model"]}
-    reply, kept = method.round(task).local(state, message, RaggedBatches(Samples(x, y), order, 4))
+    reply, kept = method.local(task, state, message, RaggedBatches(Samples(x, y), order, 4))
     return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
 
 

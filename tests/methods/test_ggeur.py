@@ -24,7 +24,7 @@ from methods.fedavg import FedAvg
 from methods.fedproto import FedProto
 from methods.scaffold import Scaffold
 from methods.shared.geometry import Axes, geometry_similarity, principal_axes
-from methods.wrappers.ggeur import GGEUR
+from methods.wrappers.ggeur import GGEUR, StatisticsUp
 
 FAR = 100.0 * torch.eye(CLASSES, WIDTH)
 """Class centres so far apart that a sample's label can be read off it."""
@@ -53,11 +53,12 @@ def after_prelude(
 
 def after_statistics(method: GGEUR, task: Task, clients: Sequence[Samples]) -> State:
     """The server when all clients have sent their statistics, before it looks for axes."""
-    exchange = method.statistics_up(task)
+    exchange = StatisticsUp(method)
     run, host = federation(method, task, clients)
     server = run.server
     for client in range(len(clients)):
-        server = exchange.aggregate(server, host.run(0, 0, [(client, {})]))
+        [sent] = host.run(0, 0, [(client, {})])
+        server = exchange.fold(task, server, sent)
     return server
 
 

@@ -196,9 +196,8 @@ def test_a_client_remembers_the_model_of_its_last_participation() -> None:
 
 def test_the_remembered_model_is_the_one_sent() -> None:
     task = mlp_task()
-    exchange = Moon().round(task)
-    message = exchange.down({"model": task.initial}, 0)
-    reply, state = exchange.local(Moon().client(task), message, batches_of(uneven_clients()[0]))
+    message = Moon().down(task, {"model": task.initial}, 0)
+    reply, state = Moon().local(task, Moon().client(task), message, batches_of(uneven_clients()[0]))
     assert equal(reply["model"], state["previous"])
     assert list(reply) == ["model"]
 

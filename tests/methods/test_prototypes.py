@@ -72,9 +72,8 @@ def test_a_clients_prototypes_are_its_class_means_under_its_final_model(
 ) -> None:
     task = mlp_task()
     method = kind()
-    exchange = method.round(task)
-    message = exchange.down(method.server(task), 0)
-    sent, state = exchange.local(method.client(task), message, batches_of(NO_TWOS, size=2))
+    message = method.down(task, method.server(task), 0)
+    sent, state = method.local(task, method.client(task), message, batches_of(NO_TWOS, size=2))
     final = (state | sent)["model"]
     assert not equal(final, task.initial)
     for c, mean in class_means(task, final, NO_TWOS).items():
@@ -116,10 +115,8 @@ def test_a_class_that_nobody_holds_this_time_keeps_its_prototype(kind: Kind) -> 
 def test_normalised_prototypes_have_length_1_wherever_they_stand(kind: Kind) -> None:
     task = mlp_task()
     method = kind(normalize_prototypes=True)
-    exchange = method.round(task)
-    sent, state = exchange.local(
-        method.client(task), exchange.down(method.server(task), 0), batches_of(NO_TWOS)
-    )
+    message = method.down(task, method.server(task), 0)
+    sent, state = method.local(task, method.client(task), message, batches_of(NO_TWOS))
     for c, mean in class_means(task, (state | sent)["model"], NO_TWOS).items():
         np.testing.assert_allclose(sent["prototypes"][c].numpy(), nor(mean), atol=1e-6)
     merged = method.global_prototypes({}, REPLIES)["prototypes"][:2]

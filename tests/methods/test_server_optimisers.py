@@ -63,14 +63,14 @@ def adagrad(delta: Array, memory: dict[str, Array]) -> Array:
 def test_three_rounds_are_those_of_numpy(method: FedAlgorithm, rule: Rule, weighting: str) -> None:
     task = mlp_task()
     method = method.model_copy(update={"weighting": weighting})
-    aggregate = method.round(task).aggregate
     server = method.server(task)
     expected = {name: leaf.double().numpy() for name, leaf in task.initial.items()}
     memories: dict[str, dict[str, Array]] = {name: {} for name in expected}
     shares = np.array(SIZES if weighting == "samples" else (1, 1, 1)) / (24 if weighting == "samples" else 3)
     for number in range(3):
         models = [nearby(server["model"], seed=10 * number + k) for k in range(3)]
-        server = aggregate(server, [reply(k, SIZES[k], model=model) for k, model in enumerate(models)])
+        replies = [reply(k, SIZES[k], model=model) for k, model in enumerate(models)]
+        server = method.aggregate(task, server, replies)
         for name, x in expected.items():
             y = [model[name].double().numpy() for model in models]
             delta = sum(share * (each - x) for share, each in zip(shares, y, strict=True))
@@ -103,7 +103,7 @@ def test_buffers_are_averaged_and_not_stepped(kind: type[FedOpt]) -> None:
     server = method.server(task)
     models = [nearby(with_counter(task, k), seed=k) for k in range(3)]
     replies = [reply(k, SIZES[k], model=model) for k, model in enumerate(models)]
-    after = method.round(task).aggregate(server, replies)["model"]
+    after = method.aggregate(task, server, replies)["model"]
     for buffer in ("encoder.1.running_mean", "encoder.1.running_var"):
         mean = (
             torch.stack([size * model[buffer] for size, model in zip(SIZES, models, strict=True)]).sum(dim=0)
@@ -123,8 +123,7 @@ def with_counter(task: Task, client: int) -> Tree:
 def test_norms_of_the_memory_are_recorded() -> None:
     task = mlp_task()
     method = FedAvgM(beta=0.9)
-    server = method.round(task).aggregate(
-        method.server(task), [reply(0, 1, model=task.initial + 1.0), reply(1, 1, model=task.initial + 1.0)]
-    )
+    replies = [reply(client, 1, model=task.initial + 1.0) for client in range(2)]
+    server = method.aggregate(task, method.server(task), replies)
     count = sum(leaf.numel() for leaf in task.initial.values())
     assert method.observe(task, server) == {"momentum_norm": pytest.approx(count**0.5, rel=1e-5)}

@@ -1,1 +1,1 @@
-"""One file a dataset, found by its file name."""
+"""One file per dataset; a dataset is named after its file."""

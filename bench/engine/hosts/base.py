@@ -19,6 +19,7 @@ from bench.engine.evaluation import Scores, score
 from bench.engine.problem import Problem
 from methods.base import Message, Reply, State
 from methods.core.batches import RaggedBatches, Samples
+from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -53,10 +54,12 @@ class Host(ABC):
         self.problem = problem
         self.name = name
         self._states: dict[int, State] = {}
-        self._phases = problem.phases(problem.task)
+        self._exchanges = problem.exchanges()
+        self._maker = problem.method if isinstance(problem.method, MakesSamples) else None
+        self._resamples = self._maker is not None and self._maker.resamples()
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
-        if phase == len(self._phases) - 1:
+        if phase == len(self._exchanges) - 1:
             return self.train(number, messages)
         return [
             self.work(phase, number, client, message, self.problem.train[client])
@@ -71,17 +74,18 @@ class Host(ABC):
         """One client by itself."""
         problem = self.problem
         orders = [order.to(samples.y.device) for order in problem.orders(client, number, len(samples.y))]
-        renewed = partial(self.made, client, number) if problem.method.resamples else None
+        renewed = partial(self.made, client, number) if self._resamples else None
         batches = RaggedBatches(samples, orders, problem.batch_size, problem.key(client, number), renewed)
-        content, state = self._phases[phase].local(self.state(client), message, batches)
+        content, state = self._exchanges[phase].local(problem.task, self.state(client), message, batches)
         return self.finish(client, len(samples.y), content, state, is_finite([content, state]))
 
     def made(self, client: int, number: int, epoch: int = 0) -> Samples:
-        """What the method has the client train on."""
-        problem = self.problem
-        keys = (client, number, epoch) if problem.method.resamples else (client,)
-        draw = problem.task.generator("samples", *keys)
-        return problem.method.training_samples(problem.task, self.state(client), problem.train[client], draw)
+        """What the method has the client train on: its own samples, unless the method makes some."""
+        own, task = self.problem.train[client], self.problem.task
+        if self._maker is None:
+            return own
+        keys = (client, number, epoch) if self._resamples else (client,)
+        return self._maker.training_samples(task, self.state(client), own, task.generator("samples", *keys))
 
     def state(self, client: int) -> State:
         if client not in self._states:
@@ -99,7 +103,7 @@ class Host(ABC):
 
     def observe(self, server: State, clients: Sequence[int]) -> list[Mapping[str, float]]:
         method, task = self.problem.method, self.problem.task
-        return [method.observe_client(task, server, self.state(client)) for client in clients]
+        return [method.observe(task, server, self.state(client)) for client in clients]
 
     def save(self, folder: Path) -> None:
         save_state({str(client): state for client, state in self._states.items()}, self._file(folder))

@@ -19,7 +19,7 @@ class LoopHost(Host):
         self._room = KEPT_BYTES
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
-        last = len(self._phases) - 1
+        last = len(self._exchanges) - 1
         return [
             self.work(last, number, client, message, self._samples(client, number))
             for client, message in messages
@@ -29,7 +29,7 @@ class LoopHost(Host):
         if client in self._kept:
             return self._kept[client]
         samples = self.made(client, number)
-        if not self.problem.method.resamples and samples.bytes <= self._room:
+        if not self._resamples and samples.bytes <= self._room:
             self._kept[client] = samples
             self._room -= samples.bytes if samples is not self.problem.train[client] else 0
         return samples

@@ -30,9 +30,9 @@ class StackedHost(Host):
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
-        self._round = problem.phases(problem.task.computed(STACKED))[-1]
+        self._stacked_task = problem.task.computed(STACKED)
         self._everybody: Pool | None = None
-        self._may_fit = not problem.method.resamples
+        self._may_fit = not self._resamples
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         contents = dict(messages)
@@ -51,7 +51,7 @@ class StackedHost(Host):
         return max(1, CACHED_FLOATS // floats)
 
     def _pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
-        """The clients' samples, together where there is room for them, else in groups made anew each time."""
+        """The clients' samples, together if there is room for them, else in groups made each time."""
         if self._may_fit and self._everybody is None:
             self._everybody = self._pool_of_all()
             self._may_fit = self._everybody is not None
@@ -77,7 +77,7 @@ class StackedHost(Host):
         for client in clients:
             first = self.made(client, number)
             epochs = len(self.problem.orders(client, number, len(first.y)))
-            renewed = range(1, epochs) if self.problem.method.resamples else ()
+            renewed = range(1, epochs) if self._resamples else ()
             parts[client] = [first, *(self.made(client, number, epoch) for epoch in renewed)]
             size += sum(samples.bytes for samples in parts[client])
             if size > KEPT_BYTES or client == clients[-1]:
@@ -96,7 +96,8 @@ class StackedHost(Host):
 
         def local(*own: Tensor) -> list[Tensor]:
             batches = PaddedBatches(x=pool.x, y=pool.y, most=pool.most, **fill(parts, own))
-            result = self._round.local(fill(states, own), fill(contents, own), batches)
+            state, message = fill(states, own), fill(contents, own)
+            result = self._exchanges[-1].local(self._stacked_task, state, message, batches)
             shape[:] = result
             return list(leaves_of(result))
 

@@ -1,1 +1,1 @@
-"""One file a model; the file's name is the model's."""
+"""One file per model; a model is named after its file."""

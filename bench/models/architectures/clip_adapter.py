@@ -18,7 +18,7 @@ class ClipAdapter(ClipSpec):
     name: ClassVar[str] = "clip_adapter"
 
     template: str = "a picture of a {}"
-    """The prompt, with the class's name at its {}."""
+    """The prompt; {} stands for the class's name."""
 
     def build_on(self, encoder: EncoderSpec, context: Context, width: int) -> SplitModel:
         from bench.encoders.text import text_features

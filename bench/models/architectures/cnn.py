@@ -1,7 +1,7 @@
 """The CNN of the FedLSA tables: two 5×5 convolutions and three linear layers.
 
-The projector is linear and nothing stands between it and the classifier, so that methods which normalise its
-output and methods which do not train the same weights.
+The projector is linear and followed directly by the classifier, so that methods that normalise its output and
+methods that do not train the same weights.
 """
 
 from __future__ import annotations

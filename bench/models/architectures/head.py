@@ -1,4 +1,4 @@
-"""A classifier on inputs that are features already: one linear layer, or a perceptron of several."""
+"""A classifier for inputs that are features: one linear layer, or a perceptron with several."""
 
 from __future__ import annotations
 

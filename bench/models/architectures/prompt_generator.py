@@ -19,7 +19,7 @@ class PromptGeneratorModel(ClipSpec):
     name: ClassVar[str] = "prompt_generator"
 
     tokens: int = Field(default=4, ge=1)
-    """Context words that are written before a class's name."""
+    """Number of context words that are generated before a class's name."""
     heads: int = Field(default=4, ge=1)
 
     def build_on(self, encoder: EncoderSpec, context: Context, width: int) -> SplitModel:

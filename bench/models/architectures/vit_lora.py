@@ -1,7 +1,7 @@
-"""A vision transformer of timm's, frozen, with LoRA branches and a new head.
+"""A frozen vision transformer from timm, with LoRA branches and a new head.
 
-Any ViT that timm knows by name, with weights from the hub or a file. Images of another size are resized to
-what the transformer was made for.
+Any ViT in timm, with weights from the hub or a file. Images of another size are resized to the size that the
+transformer was made for.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from methods.modules.split_model import SplitModel
 
 class VitLora(LoraOptions):
     backbone: str = "vit_tiny_patch16_224"
-    """timm's name of the transformer."""
+    """The name of the transformer in timm."""
     weights: str = Field(default="hub", min_length=1)
-    """`hub`: timm's own, fetched once; `random`; or the path of a file (safetensors, or saved by torch)."""
+    """`hub`: timm's, downloaded once; `random`; or the path of a file (safetensors, or saved by torch)."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """The checksum that a file must have."""
+    """The checksum that the file must have."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         if len(shape) != 3 or shape[0] != 3:
@@ -49,7 +49,7 @@ class VitLora(LoraOptions):
             ) from error
         if not (isinstance(vit, VisionTransformer) and hasattr(vit.blocks[0].mlp, "fc2")):
             raise UserError(
-                f"model.backbone = '{self.backbone}' is no plain ViT; choose one such as vit_tiny_patch16_224"
+                f"model.backbone = '{self.backbone}' is not a plain ViT; choose one like vit_tiny_patch16_224"
             )
         if self.weights not in ("hub", "random"):
             self._load(vit)

@@ -1,8 +1,8 @@
-"""A small frozen vision transformer (6 blocks, 32×32 images) with LoRA branches; its weights come along.
+"""A small frozen vision transformer (6 blocks, 32×32 images) with LoRA branches; its weights are included.
 
-They were learnt by `scripts/pretrain_vit_mini.py` on digits drawn from Matplotlib's fonts, and on nothing
-else: no image of any dataset. The domain `fonts` of digits_mini is drawn, in another way, from the same
-fonts, so that results on it would flatter the model; the suite `quickstart_fedsdg` leaves it out.
+They were trained by `scripts/pretrain_vit_mini.py` on digits drawn from Matplotlib's fonts alone, without any
+image of any dataset. The domain `fonts` of digits_mini is drawn in another way from the same fonts, so that
+results on it would be too good; the suite `quickstart_fedsdg` leaves it out.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def test_a_report_goes_where_it_is_told(runs: Path, tmp_path: Path) -> None:
         (["quikstart"], "no run 'quikstart'"),
         (["quikstart"], "did you mean 'quickstart'"),
         (["quickstart", "--format", "md,latx"], "did you mean 'latex'"),
-        (["quickstart", "--format", ","], "--format"),
+        (["quickstart", "--format", ","], "no format is given"),
     ],
     ids=str,
 )
@@ -239,7 +239,7 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     assert told["methods"] == "FedAvg, FedProx"
     assert told["folder"] == str(out / "tiny")
     assert told["executor"].startswith("stacked (")
-    assert told["resources"].startswith("1 CPU a trial")
+    assert told["resources"].startswith("1 CPU per trial")
     assert re.match(r"about [\d.]+ min", told["time"])
     assert re.match(r"about [\d.]+ MB", told["disk"])
     assert not out.exists()
@@ -248,11 +248,11 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--methods", "moon"], {"methods": "MOON", "cells": "2 (1 methods × 2 seeds)"}),
+        (["--methods", "moon"], {"methods": "MOON", "cells": "2 (1 method × 2 seeds)"}),
         (["--methods", "fedprox,fedavg", "--seeds", "3"], {"methods": "FedProx, FedAvg", "cells": "6 (2 "}),
         (["--executor", "loop"], {"executor": "loop (asked for with --executor)"}),
         (["--set", "model={name: cnn}"], {"executor": "loop (convolutions"}),
-        (["--cpus-per-trial", "2"], {"resources": "2 CPU a trial, 1 at once"}),
+        (["--cpus-per-trial", "2"], {"resources": "2 CPU per trial, 1 at once"}),
     ],
     ids=str,
 )

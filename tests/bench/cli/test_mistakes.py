@@ -102,7 +102,7 @@ def test_data_that_is_not_there(tmp_path: Path, there: bool) -> None:
     if there:
         root.mkdir()
     outcome = call_bench("run", "--suite", "office_caltech", "--data-root", root, "--out", out)
-    expected = str(root), "office_caltech" if there else "no folder"
+    expected = str(root), "office_caltech" if there else "not a folder"
     assert_one_sentence(outcome, *expected)
     assert not out.exists()
     assert_one_sentence(call_bench("data", "check", "office_caltech", "--data-root", root), *expected)

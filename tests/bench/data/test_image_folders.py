@@ -117,7 +117,7 @@ def _load(root: Path, tmp_path: Path) -> Dataset:
         ({"sketch/*": None}, "domain 'sketch' in * lacks pictures"),
         ({"photo/dog/*": None}, "domain 'photo' in * lacks class 'dog'"),
         ({"photo/dogs/1.png": picture(1)}, "unknown class 'dogs'; did you mean 'dog'?"),
-        ({"copy/photo/dog/1.png": picture(1)}, "domain 'photo' in * is there more than once"),
+        ({"copy/photo/dog/1.png": picture(1)}, "domain 'photo' in * exists more than once"),
         ({"cartoon/horse/000.png": b"nonsense"}, "cannot read cartoon/horse/000.png in *"),
     ],
 )
@@ -146,7 +146,7 @@ def test_missing_data_says_what_to_put_where(tmp_path: Path, monkeypatch: pytest
         UserError, match=f"neither pacs/ nor pacs.zip below {tmp_path}; put the PACS pictures"
     ):
         load_dataset("pacs", {}, cache=tmp_path)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         load_dataset("pacs", {}, root=tmp_path / "nowhere", cache=tmp_path)
 
 
@@ -177,6 +177,29 @@ def test_tiny_imagenet(flat: bool, tmp_path: Path) -> None:
     assert train.y.tolist() == test.y.tolist() == list(range(200))
     assert train.x[:, 0, 0, 0].tolist() == list(range(200))
     assert test.x[:, 0, 0, 0].tolist() == [255 - i for i in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("name", "spellings"),
+    [
+        ("pacs", {"art_painting": "artpainting", "photo": "Photo"}),
+        ("pacs", {"art_painting": "art painting", "sketch": "Sketches"}),
+        ("office_home", {"real_world": "Real World", "postit_notes": "Post-it Notes", "tv": "TV"}),
+        ("office_home", {"real_world": "RealWorld", "art": "Art"}),
+        ("office_caltech", {"caltech": "Caltech10", "backpack": "back_pack", "amazon": "amazon/images"}),
+    ],
+)
+def test_other_spellings_of_domains_and_classes(name: str, spellings: dict[str, str], tmp_path: Path) -> None:
+    spec = dataset_spec(name, {})
+    files = domain_pictures(spec.counts, spec.classes, each=1)
+    renamed = {}
+    for file, data in files.items():
+        parts = [spellings.get(part, part) for part in file.split("/")]
+        renamed["/".join(parts)] = data
+    usual = write_folder(tmp_path / "usual" / name, files).parent
+    other = write_folder(tmp_path / "other" / name, renamed).parent
+    checksums = [load_dataset(name, {"size": 8}, root, tmp_path).checksum for root in (usual, other)]
+    assert checksums[0] == checksums[1]
 
 
 def test_tiny_imagenet_errors(tmp_path: Path) -> None:

@@ -65,12 +65,13 @@ def test_import_pictures(archived: bool, link: bool, tmp_path: Path) -> None:
     else:
         path = write_folder(tmp_path / "download", pacs_pictures())
     root = tmp_path / "root"
-    target = import_data("pacs", path, root, link=link)
+    imported = import_data("pacs", path, root, link=link)
+    target = imported.target
     assert target == root / ("pacs.zip" if archived else "pacs")
     assert target.is_symlink() == link
     assert [each.name for each in root.iterdir()] == [target.name]
     assert len(load_dataset("pacs", {}, root, tmp_path / "cache").train["photo"]) == 9
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         import_data("pacs", path, root)
 
 
@@ -89,17 +90,17 @@ def test_import_of_damaged_data_leaves_nothing(tmp_path: Path) -> None:
 def test_import_of_array_files(tmp_path: Path) -> None:
     data = real_data("usps_full.npz", "syn_roy_sample60.zip")
     root = tmp_path / "root"
-    assert import_data("digits", data / "usps_full.npz", root) == root / "digits" / "usps_full.npz"
+    assert import_data("digits", data / "usps_full.npz", root).target == root / "digits" / "usps_full.npz"
     import_data("digits", data / "syn_roy_sample60.zip", root)
     assert contents(root) == ["digits/syn_roy_sample60.zip", "digits/usps_full.npz"]
     assert load_dataset("digits", {"domains": ["usps", "syn"]}, root, tmp_path / "cache").domains == (
         "usps",
         "syn",
     )
-    with pytest.raises(UserError, match="none of the names"):
+    with pytest.raises(UserError, match="not named like any file"):
         import_data("digits", Path(__file__), root)
     (tmp_path / "usps.bz2").touch()
-    with pytest.raises(UserError, match=r"usps.bz2 holds no whole domain"):
+    with pytest.raises(UserError, match=r"usps.bz2 holds no complete domain"):
         import_data("digits", tmp_path / "usps.bz2", root)
     with pytest.raises(UserError, match="built in"):
         import_data("digits_mini", tmp_path / "usps.bz2", root)
@@ -131,7 +132,7 @@ def test_fetch(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     served.unlink()
     assert fetch("cifar10", root) == [target]  # there and right: not asked for again
     target.unlink()
-    with pytest.raises(UserError, match=r"cannot download http.*404.* get it by hand and put it at"):
+    with pytest.raises(UserError, match=r"cannot download http.*404.* download it by hand to"):
         fetch("cifar10", root)
     served.write_bytes(b"something else")
     with pytest.raises(UserError, match="cannot download"):

@@ -21,8 +21,11 @@ BUILT_IN = [
 ]
 
 
+OWN = ["arrays", "folder"]
+
+
 def test_every_file_is_a_dataset() -> None:
-    assert dataset_names() == BUILT_IN
+    assert dataset_names() == sorted(BUILT_IN + OWN)
     for name in BUILT_IN:
         spec = dataset_spec(name, {})
         assert isinstance(spec, DatasetSpec)
@@ -39,7 +42,7 @@ def test_summaries_come_without_imports() -> None:
         "print(len(found), all(found.values()), heavy)"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output.split("\n")[0] == f"{len(BUILT_IN)} True set()"
+    assert output.split("\n")[0] == f"{len(BUILT_IN + OWN)} True set()"
     assert dataset_summaries()["pacs"].startswith("PACS: seven kinds")
 
 
@@ -52,6 +55,9 @@ def test_summaries_come_without_imports() -> None:
         ("digits", {"domains": ["mnits"]}, "'mnits'"),
         ("digits", {"domains": ["mnist", "mnist"]}, "named twice"),
         ("digits", {"domains": []}, "domains = []"),
+        ("folder", {}, "key 'path' is missing"),
+        ("folder", {"path": "no/such/place"}, "no 'no/such/place' in the current directory"),
+        ("arrays", {"path": "/no/such.npz"}, "no file or folder /no/such.npz"),
     ],
 )
 def test_wrong_names_and_options(name: str, options: dict, message: str) -> None:

@@ -1,6 +1,7 @@
 """Embeddings of a dataset: once, whole, and the same whatever happens on the way."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from bench.encoders.embedding import BATCH, embed
 from bench.encoders.loading import load_encoder
 from bench.errors import UserError
 from kit.data import NOISE_SIZES, noise
-from kit.places import TESTS
+from kit.places import REPOSITORY, TESTS
 
 TOTAL = sum(map(sum, NOISE_SIZES.values()))
 
@@ -58,7 +59,8 @@ def start(encoder: EncoderSpec, cache: Path, gate: Path | str = "") -> subproces
     """Another process that computes the embeddings, and after the first batch waits for a file `gate`."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, encoder.name, str(cache), str(gate)],
-        cwd=TESTS,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

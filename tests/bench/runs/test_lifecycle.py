@@ -36,6 +36,7 @@ from kit.cli import (
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -57,18 +58,13 @@ class Fragile(FedAvg):
     def server(self, task):
         return super().server(task) | {"rounds": torch.zeros(())}
 
-    def round(self, task):
-        base = super().round(task)
-
-        def aggregate(server, replies):
-            rounds = server["rounds"] + 1
-            if rounds == BREAKS_IN:
-                with Path(__file__).with_name("attempts").open("a") as attempts:
-                    attempts.write("x")
-                raise RuntimeError("the server\\nhas broken down")
-            return base.aggregate(server, replies) | {"rounds": rounds}
-
-        return base._replace(aggregate=aggregate)
+    def aggregate(self, task, server, replies):
+        rounds = server["rounds"] + 1
+        if rounds == BREAKS_IN:
+            with Path(__file__).with_name("attempts").open("a") as attempts:
+                attempts.write("x")
+            raise RuntimeError("the server\\nhas broken down")
+        return super().aggregate(task, server, replies) | {"rounds": rounds}
 '''
 
 
@@ -131,6 +127,12 @@ class Result:
         return {f"{match[1]} {match[2]}" for match in found if match}
 
 
+def configuration(cell: Path) -> CellConfig:
+    found = CellFolder(cell).config()
+    assert found is not None
+    return found
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     folder = tmp_path_factory.mktemp("lifecycle")
@@ -183,7 +185,7 @@ def undisturbed(bench: Bench, completed: Result, tmp_path_factory: pytest.TempPa
         for name, cell in completed.cells.items():
             made_by = read(cell / "result.json")["provenance"]["commit"]
             conditions = Conditions(executor="loop", commit=made_by)
-            run = CellRun(CellFolder(folders[name]), read(cell / "config.json"), conditions)
+            run = CellRun(CellFolder(folders[name]), configuration(cell), conditions)
             while not run.done:
                 run.advance()
     return folders

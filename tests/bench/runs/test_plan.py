@@ -135,7 +135,7 @@ def test_cells_of_a_method_that_was_edited_since_are_told(records: Records, tmp_
             del result["provenance"]["method_code"]  # as older records are
         write_json(file, result)
     said = call_bench(*command).out
-    assert "note: 2 cells of fedprox were made before its code was changed" in said
+    assert "note: 2 cells of fedprox were computed before its code was changed" in said
     assert "cells of fedavg" not in said
 
 
@@ -149,7 +149,7 @@ def test_a_second_driver_is_kept_out(records: Records) -> None:
     arguments = ["run", "--suite", records.suite, "--out", records.out]
     assert call_bench(*arguments).code == 0
     with FileLock(records.out / ".tiny.lock"):
-        assert_one_sentence(call_bench(*arguments), "another `bench run` is at work", str(records.run))
+        assert_one_sentence(call_bench(*arguments), "another `bench run` is running", str(records.run))
     assert call_bench(*arguments).code == 0
 
 

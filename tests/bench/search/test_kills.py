@@ -173,8 +173,8 @@ def assert_nothing_lost_and_nothing_twice(work: Tuning, lost: int) -> None:
     assert trials[0]["outcome"] == "finished"
     for trial in work.search.journal().trials:
         (folder,) = work.search.folders(trial)
-        assert (folder / "result.json").exists() == (trial.outcome == "finished")
-        assert not (folder / "checkpoint").exists()
+        assert folder.is_done == (trial.outcome == "finished")
+        assert not folder.checkpoints.exists()
     done = Counter((line["shift"], line["lr"], line["round"]) for line in work.package.rounds)
     again = sum(count - 1 for count in done.values())
     assert again <= 3 * lost, f"{again} rounds were done again"

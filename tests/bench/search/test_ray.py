@@ -93,7 +93,7 @@ def test_trials_share_a_gpu(
 ) -> None:
     """They wait for each other, so a search with less room would never end."""
     assert (outcomes[name].code, outcomes[name].err) == (0, "")
-    expected = f"resources: 1 CPU, {share} GPU a trial; {count} at once (Ray has 8 CPU and 1 GPU)"
+    expected = f"resources: 1 CPU, {share} GPU per trial; {count} at once (Ray has 8 CPU and 1 GPU)"
     assert expected in outcomes[name].out
     assert most_at_once(folder, name) == count
     assert {trial["outcome"] for trial in trials_of(folder, name).values()} == {"finished"}
@@ -121,7 +121,7 @@ def test_a_trial_that_diverges_is_recorded_and_the_search_goes_on(
 
 def test_failures_of_one_kind_end_the_search(outcomes: dict[str, Outcome], folder: Path) -> None:
     assert outcomes["giving up"].code == 1
-    assert "the search of steady was ended: 2 failed with 'diverged'" in outcomes["giving up"].out
+    assert "the search of steady was ended: 2 trials failed with 'diverged'" in outcomes["giving up"].out
     assert len(trials_of(folder, "giving up")) < 6
 
 

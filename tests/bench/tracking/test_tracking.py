@@ -39,7 +39,14 @@ def test_a_finished_cell_becomes_a_run(mlflow_store: Store) -> None:
         "model.name": "cnn",
         "model.norm": "null",
         "training.rounds": "2",
-        "training.lr": "0.01",
+        "training.batch_size": "8",
+        "training.epochs": "1",
+        "training.participation": "1.0",
+        "training.validation": "0.0",
+        "training.optimiser.name": "sgd",
+        "training.optimiser.lr": "0.01",
+        "evaluation.every": "1",
+        "evaluation.personal": "false",
         "method.name": "fedlsa",
         "method.version": "1",
         "lam": "0.7",
@@ -106,7 +113,7 @@ def test_a_run_left_by_a_killed_driver_is_completed(mlflow_store: Store) -> None
     mine = [run for run in mlflow_store.runs("killed") if run.data.tags["cell"] == cell.hash]
     assert [run.info.run_id for run in mine] == [left.info.run_id]
     assert_complete(mlflow_store, mine[0])
-    assert mine[0].data.params["training.lr"] == "0.01"
+    assert mine[0].data.params["training.optimiser.lr"] == "0.01"
 
 
 def test_a_cell_run_anew_with_other_values_shows_only_those(mlflow_store: Store) -> None:

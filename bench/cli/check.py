@@ -1,0 +1,71 @@
+"""`bench check`: hold methods to the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from bench.errors import UserError
+
+ALL = "all"
+
+
+def check(
+    methods: Annotated[
+        list[str], typer.Argument(help="Names of methods, paths of Python files, or all.")
+    ],
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Check with another hyperparameter; may be repeated."),
+    ] = None,
+) -> None:
+    """Hold methods to the contract that every method of a table keeps."""
+    raise typer.Exit(check_methods(methods, assignments or []))
+
+
+def check_methods(given: Sequence[str], assignments: Sequence[str]) -> int:
+    """Print what every rule says about these methods; 0 if all of them pass, else 1."""
+    from bench.cli.console import make_console
+    from bench.contract import check
+    from bench.suite.methods import METHODS
+
+    names = [name for each in given for name in (registered() if each == ALL else [each])]
+    hyperparameters = _hyperparameters(assignments)
+    console = make_console()
+    for name in names:
+        METHODS.load(name)  # a wrong name is reported before anything is run
+    outcomes = []
+    for name in names:
+        report = check(name, hyperparameters)
+        if len(names) == 1:
+            for verdict in report.verdicts:
+                console.say(str(verdict))
+        else:
+            for finding in report.findings:
+                console.say(f"✗ {finding.rule}: {finding}")
+        console.say(("✓ " if report.passed else "✗ ") + report.summary)
+        outcomes.append(report.passed)
+    if len(names) > 1:
+        console.say(f"{sum(outcomes)} of {len(outcomes)} methods pass the contract")
+    return 0 if all(outcomes) else 1
+
+
+def registered() -> list[str]:
+    """Every registered method, and every wrapper around FedAvg."""
+    from bench.suite.methods import AROUND, METHODS, WRAPPERS
+
+    return [*METHODS.names(), *(f"{wrapper}{AROUND}fedavg" for wrapper in WRAPPERS.names())]
+
+
+def _hyperparameters(assignments: Sequence[str]) -> dict[str, Any]:
+    from bench.suite.overrides import parse_assignment
+
+    values = {}
+    for text in assignments:
+        key, value = parse_assignment(text)
+        if "." in key:
+            raise UserError(f"--set {text}: give the name of a hyperparameter alone, such as mu=0.1")
+        values[key] = value
+    return values

@@ -1,0 +1,66 @@
+"""What only some methods offer. The engine looks for each of these with `isinstance`; nothing is registered.
+
+A method offers one of them by having its functions. Wrappers offer what the method inside them offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from torch import Generator, Tensor
+
+from methods.core.batches import Batches, Samples
+from methods.core.exchange import Exchange, Message, Reply, State
+
+if TYPE_CHECKING:
+    from methods.base import FedAlgorithm
+    from methods.core.task import Task
+
+
+@runtime_checkable
+class MakesSamples(Protocol):
+    """A method whose clients train on other samples than their own."""
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        """What a client trains on, given its private state, its own samples and a source of randomness."""
+
+    def resamples(self) -> bool:
+        """Whether every epoch gets new samples, instead of the same ones in all rounds."""
+
+
+@runtime_checkable
+class HasAnchors(Protocol):
+    """A method with one point per class in the space of its embeddings."""
+
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Embeddings of the samples x and, in the same space, one anchor per class; None: there are none."""
+
+
+@runtime_checkable
+class PredictsOtherwise(Protocol):
+    """A method that can predict in several ways from the same states."""
+
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        """Name → the same method with another way to predict, whose accuracy is recorded too."""
+
+
+@runtime_checkable
+class FoldsReplies(Protocol):
+    """An exchange before round 1 whose replies are so large that the server takes in one at a time."""
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        """What the server sends to a client."""
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        """A client's work: its reply, and the entries of its private state that changed."""
+
+    def fold(self, task: Task, server: State, reply: Reply) -> State:
+        """The server's state after one more reply."""
+
+    def finish(self, task: Task, server: State) -> State:
+        """The server's state after the last reply."""
+
+
+Prelude: TypeAlias = Sequence[Exchange | FoldsReplies]
+"""Exchanges with all clients before round 1."""
