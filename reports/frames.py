@@ -19,7 +19,7 @@ IDENTITY = ("suite", "variant", "method", "label", "seed", "cell_id")
 
 
 def frame(run: Run) -> pd.DataFrame:
-    """One row per cell and domain: the accuracy there, and beside it what holds for the whole cell.
+    """One row per cell and domain: its accuracy, and the values of the whole cell.
 
     `avg` is AVG over the domains and `personal` the mean over the clients on their own test data; both are
     repeated in every row of a cell, so take one row per cell before averaging them. `state` is done, failed,

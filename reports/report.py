@@ -1,12 +1,12 @@
-"""The report of a run: its tables, figures and page, made from its records alone.
+"""The report of a run: its tables, figures and page, made only from its records.
 
     report = Report(load_run(Path("runs/quickstart")))
     report.check()                              # refuse damaged files before anything is written
     report.write()                              # tables, figures and the page, into the run's folder
     for table in report.tables: ...             # computed once, whoever asks for them
 
-Several runs are merged into one before (`reports.combine.merge`); what ranks methods over several suites is
-a `RankingReport`. Nothing here imports torch, and SciPy, Matplotlib and pandas only when they are needed.
+Runs of one suite are merged first (`reports.combine.merge`); a `RankingReport` ranks methods over several
+suites. Nothing here imports torch; SciPy, Matplotlib and pandas are imported only when needed.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from reports.tables.rank_table import ranking_table
 __all__ = ["FORMATS", "RankingReport", "Report", "check_requested"]
 
 FORMATS = ("md", "latex", "csv", PAGE)
-"""What a report is written as unless something else is asked for."""
+"""The default formats of a report."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True)
 class RankingReport:
-    """The ranking of methods over the datasets of several runs, which belongs to none of them."""
+    """The ranking of methods over the datasets of several runs."""
 
     runs: Sequence[Run]
 
@@ -88,7 +88,7 @@ class RankingReport:
 
 
 def check_requested(formats: Sequence[str]) -> None:
-    """Refuse an empty list of formats, and a name that is none of them."""
+    """Refuse an empty list of formats and unknown names."""
     if not formats:
         raise UserError(f"no format is given; choose one or more of {', '.join(FORMATS)}")
     check_formats(formats)

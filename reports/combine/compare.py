@@ -20,15 +20,15 @@ class CellChange:
 
     name: str
     averages: tuple[float | None, float | None]
-    """AVG in percent on both sides; None where there is no finite one."""
+    """AVG in percent on both sides; None if it is not finite."""
     domains: Mapping[str, tuple[float | None, float | None]]
-    """The same by domain, where the two sides differ."""
+    """Accuracy by domain, where the two sides differ."""
     settings: Mapping[str, tuple[str, str]] | None
-    """Configuration keys with other values; None unless the cell has begun on both sides."""
+    """Configuration keys with different values; None unless the cell has begun on both sides."""
     provenance: Mapping[str, tuple[str, str]] | None
     """What differs in code, data, versions or machine; None unless the cell is done on both sides."""
     states: tuple[str, str]
-    """What is the matter on each side, such as `not finished`; "" if nothing is."""
+    """The problem on each side, such as `not finished`; "" if there is none."""
 
     @property
     def difference(self) -> float | None:
@@ -43,14 +43,14 @@ class RunComparison:
 
     sources: tuple[str, str]
     plan: Mapping[str, tuple[str, str]]
-    """What differs in the plans: the suite, its version, what was changed of it, the tuning."""
+    """What differs in the plans: the suite, its version, overridden settings, tuning."""
     changes: tuple[CellChange, ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
 
 
 def compare_runs(first: Run, second: Run) -> RunComparison:
-    """Cells are matched by method, label, variant and seed."""
+    """Compare two runs; cells are matched by method, label, variant and seed."""
     ours, theirs = _by_key(first), _by_key(second)
     return RunComparison(
         sources=(first.name, second.name),

@@ -10,7 +10,7 @@ ABSENT = "absent"
 
 
 def flattened(record: Mapping[str, Any]) -> dict[str, str]:
-    """Dotted key → value in one line, whatever was nested; an empty mapping has no keys."""
+    """Dotted key → value as text on one line; an empty mapping has no keys."""
     return {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in flat(record).items()
@@ -18,7 +18,7 @@ def flattened(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Dotted key → both values, for the keys whose values are not the same."""
+    """Dotted key → both values, for the keys whose values differ."""
     ours, theirs = flattened(first), flattened(second)
     return {
         key: (ours.get(key, ABSENT), theirs.get(key, ABSENT))

@@ -1,4 +1,4 @@
-"""Several runs as one: their cells united, if they can be compared."""
+"""Merges comparable runs of one suite into one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,16 +11,16 @@ from reports.combine.differences import ABSENT, flattened
 from reports.numbers.tuning import trials_of
 
 COMPARED = {"dataset", "partition", "encoder", "training"}
-"""The sections of a configuration that all rows of a table have to share; a row may have its own model."""
+"""The sections of a configuration that all rows of a table must share; a row may have its own model."""
 FINGERPRINTS = {"partition_hash": "partition hash", "data_checksum": "data checksum"}
 LEFT_TO_NAME = 12
 
 Fact = tuple[str, str]
-"""Something that has to be the same in all runs: what it is, and where it holds (row, variant and seed)."""
+"""Something that must be the same in all runs: its name, and where it applies (row, variant, seed)."""
 
 
 def merge_runs(runs: Sequence[Run], mix: bool = False) -> list[Run]:
-    """One run a suite, in the order given; refuses what cannot be compared unless it is to be mixed."""
+    """One run per suite, in the order given; runs that are not comparable are refused unless `mix` is set."""
     by_suite: dict[str, list[Run]] = {}
     for run in runs:
         by_suite.setdefault(run.suite.name, []).append(run)
@@ -35,8 +35,8 @@ def _merged(runs: Sequence[Run], mix: bool) -> Run:
         shown = "; ".join(found[:LEFT_TO_NAME])
         more = f"; and {len(found) - LEFT_TO_NAME} more" if len(found) > LEFT_TO_NAME else ""
         raise UserError(
-            f"these runs of {runs[0].suite.name} are not comparable: {shown}{more}; report them one by one, "
-            "or give --mix to have them in one table all the same"
+            f"these runs of {runs[0].suite.name} are not comparable: {shown}{more}; report them separately, "
+            "or give --mix to put them into one table anyway"
         )
     return replace(
         runs[0],
@@ -48,7 +48,7 @@ def _merged(runs: Sequence[Run], mix: bool) -> Run:
 
 
 def _without_repetition(runs: Sequence[Run]) -> list[Run]:
-    """The runs without those given twice and those that another one was merged from."""
+    """The runs without duplicates and without those that are already part of a merged run."""
     kept: list[Run] = []
     for run in runs:
         parts = set(run.sources)
@@ -58,7 +58,7 @@ def _without_repetition(runs: Sequence[Run]) -> list[Run]:
 
 
 def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
-    """Every cell once, in the order of the plans; rows that mean different things get different labels."""
+    """Every cell once, in the order of the plans; rows with different configurations get different labels."""
     cells: dict[tuple[str, str, str], list[CellRecord]] = {}
     rivals = _rival_rows(runs)
     for run, name in zip(runs, _short_names([run.name for run in runs]), strict=True):
@@ -76,13 +76,13 @@ def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
 
 
 def _better(first: CellRecord, second: CellRecord) -> CellRecord:
-    """Of two records of one cell the finished one, with the projection that either has."""
+    """The finished one of two records of the same cell, with the projection of either."""
     better = second if first.result is None and second.result is not None else first
     return replace(better, projection=first.projection or second.projection)
 
 
 def _short_names(sources: Sequence[str]) -> list[str]:
-    """Paths without the folders that all of them begin with."""
+    """The paths without their common leading folders."""
     parts = [Path(source).parts for source in sources]
     shared = 0
     while len({each[: shared + 1] for each in parts}) == 1 and shared + 1 < min(map(len, parts)):
@@ -91,7 +91,7 @@ def _short_names(sources: Sequence[str]) -> list[str]:
 
 
 def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
-    """Rows (method, label) that are another configuration in one run than in another."""
+    """Rows (method, label) whose configuration differs between runs."""
     known: dict[tuple[str, str, object], str] = {}
     rivals = set()
     for run in runs:
@@ -108,7 +108,7 @@ def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
 
 
 def _obstacles(runs: Sequence[Run]) -> list[str]:
-    """What differs, a clause each; what holds at several seeds or variants alike is said once."""
+    """One clause per difference; a difference shared by several seeds or variants is mentioned once."""
     facts = [_facts(run) for run in runs]
     places: dict[tuple[str, str], list[str]] = {}
     for what, where in dict.fromkeys(fact for known in facts for fact in known):
@@ -153,19 +153,19 @@ def _facts(run: Run) -> dict[Fact, set[str]]:
 
 
 def _selection(finished: Sequence[CellRecord]) -> str:
-    """A run which has both kinds counts as one of the honest kind."""
+    """The selection rule of a run; with both kinds of cells, the final round counts."""
     published = all(cell.as_published for cell in finished)
     return "the best round on test (as published)" if published else "the final round"
 
 
 def _changed_model(run: Run) -> str:
-    """Rows may have models of their own, but what was set for one run has to be set for the others too."""
+    """The user's changes to the model; rows may have their own models, but such changes must agree."""
     changes = flattened({key: value for key, value in run.settings.items() if key.split(".")[0] == "model"})
-    return ", ".join(f"{key} = {value}" for key, value in sorted(changes.items())) or "as the suite has it"
+    return ", ".join(f"{key} = {value}" for key, value in sorted(changes.items())) or "as in the suite"
 
 
 def _budget(run: Run) -> Mapping[str, str]:
-    """What was spent on tuning, the same for every method or not."""
+    """What was spent on tuning."""
     tuning = run.cells[0].tuning
     if not tuning:
         return {"budget": "none"}

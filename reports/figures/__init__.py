@@ -1,4 +1,4 @@
-"""Pictures of a run: one file a figure, and a registry of those that its records support."""
+"""Figures of a run: one module per kind of figure, and a registry of those that the records support."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ __all__ = ["check_figures", "write_figures", "write_ranking"]
 
 
 def check_figures(run: Run) -> None:
-    """Refuse files that no figure can be made of, before anything else is written."""
+    """Raise a UserError if a figure cannot be made because a file is damaged."""
     supported(run)
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:
-    """Write every figure that can be made of these records; a run without a finished cell may have none."""
+    """Write every figure that the records support; a run without finished cells may have none."""
     return [path for picture in supported(run) for path in picture.write(folder)]
 
 

@@ -1,4 +1,4 @@
-"""Test AVG against the bytes sent until then, mean over the finished seeds; a panel a variant."""
+"""Test AVG against the bytes sent so far, mean over the finished seeds; one panel per variant."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1e6
 WIDE = 20
-"""From this ratio of the dearest to the cheapest method on, the axis is logarithmic."""
+"""The axis is logarithmic if the most expensive method sends this many times what the cheapest does."""
 
 
 def pictures(run: Run) -> Iterator[Picture]:
@@ -44,7 +44,7 @@ def _draw(run: Run) -> "Figure":
 
 
 def _draw_curve(panel: "Axes", entry: Entry, look: dict[str, Any]) -> float | None:
-    """Draw a method and return its first place on the axis; one that sends nothing is a level line."""
+    """Draw a method and return its first x value; a method that sends nothing is a horizontal line."""
     finished = [cell for cell in entry.cells if cell.result]
     accuracy = mean_over_seeds([average_by_round(cell, entry.domains) for cell in finished])
     sent = mean_over_seeds([bytes_by_round(cell) for cell in finished])

@@ -1,4 +1,4 @@
-"""Test AVG over rounds, mean over the finished seeds with a band of ± sample std; a panel a variant."""
+"""Test AVG over rounds, mean over the finished seeds with a band of ± sample std; one panel per variant."""
 
 import statistics
 from collections.abc import Iterator

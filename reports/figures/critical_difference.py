@@ -1,4 +1,4 @@
-"""Average ranks on a line; a bar joins methods whose ranks differ by less than the critical difference."""
+"""Average ranks on an axis; bars join methods whose ranks differ by less than the critical difference."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINE = 0.32
-"""Inches between two methods, one below the other."""
+"""Inches between the names of two methods."""
 
 
 class Ranked(Protocol):
-    """Methods, their average ranks in the same order, and the groups that cannot be told apart."""
+    """Methods, their average ranks in the same order, and the groups without a significant difference."""
 
     @property
     def methods(self) -> Sequence[str]: ...
@@ -68,7 +68,7 @@ def _draw_scale(panel: "Axes", worst: int, ranking: Ranked) -> None:
 
 
 def _draw_names(panel: "Axes", ranks: dict[str, float], top: float, margin: float) -> None:
-    """The better half to the left, best at the top; the others to the right, worst at the top."""
+    """The better half on the left, best at the top; the other half on the right, worst at the top."""
     names = list(ranks)
     left, right = names[: (len(names) + 1) // 2], names[(len(names) + 1) // 2 :][::-1]
     for side, column in (("left", left), ("right", right)):

@@ -1,4 +1,4 @@
-"""A heat map with names at its rows and columns, and the numbers in it where they fit."""
+"""A heat map with named rows and columns, and with its values written into it if they fit."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WRITTEN = 60
-"""The most fields whose numbers are written into them."""
+"""The largest number of fields whose values are written into them."""
 
 
 def draw_heat(
     panel: "Axes", values: Sequence[Sequence[float]], rows: Sequence[str], columns: Sequence[str], unit: str
 ) -> None:
-    """Rows from the top; fields without a finite value stay blank."""
+    """Draw rows from the top; fields without a finite value stay blank."""
     image = panel.imshow(values, aspect="auto", cmap=COLOUR_MAP, interpolation="nearest")
     panel.grid(False)
     panel.set_yticks(range(len(rows)), rows)

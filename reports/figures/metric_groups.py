@@ -1,4 +1,4 @@
-"""Metrics that belong together, such as every block's gate or every client's weight, over rounds."""
+"""Heat maps over rounds of metrics that form a group, such as one gate per block."""
 
 import re
 from collections.abc import Iterator, Sequence

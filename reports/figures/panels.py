@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 ACROSS = 4
 NARROW = 100
-"""Up to this ratio of its ends, a logarithmic axis has ticks between the powers of ten too."""
+"""Below this ratio of its limits, a logarithmic axis also has ticks between the powers of ten."""
 
 
 def panels(
     titles: Sequence[str], size: tuple[float, float] = (3.6, 3.2), share_y: bool = True, margin: float = 1.4
 ) -> tuple["Figure", list["Axes"]]:
-    """A figure with a titled panel for each name, four in a row; `margin` is room for what stands beside."""
+    """A figure with one titled panel per name, four in a row; `margin` is the width left for the legend."""
     from matplotlib.figure import Figure
 
     across = min(len(titles), ACROSS)
@@ -31,7 +31,7 @@ def panels(
 
 
 def legend(figure: "Figure", shown: Sequence["Axes"], title: str | None = None) -> None:
-    """One for all panels, a line each name."""
+    """Draw one legend for all panels, with one line per name."""
     handles: dict[str, object] = {}
     for panel in shown:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -42,14 +42,14 @@ def legend(figure: "Figure", shown: Sequence["Axes"], title: str | None = None) 
 
 
 def label_rows(shown: Sequence["Axes"], text: str) -> None:
-    """The y axis, named once a row."""
+    """Label the y axis once per row of panels."""
     for panel in shown:
         if panel.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             panel.set_ylabel(text)
 
 
 def make_logarithmic(panel: "Axes") -> None:
-    """The x axis of a panel that is drawn already; ticks in plain figures, as the style has no formulas."""
+    """Make the x axis of a finished panel logarithmic, with plain numbers as tick labels."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     panel.set_xscale("log")

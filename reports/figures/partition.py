@@ -1,4 +1,4 @@
-"""Who has which data: a bubble for each client and class, its area the number of samples."""
+"""Training samples per client and class, as bubbles whose area is the number of samples."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def _draw(partition: PartitionRecord) -> "Figure":
     width = min(12.0, 0.3 * len(classes) + 2.6)
     figure = Figure(figsize=(width, min(16.0, 0.28 * len(clients) + 1.2)), layout="constrained")
     panel = figure.subplots()
-    # domains are told by their names at the side; the colours only help the eye
+    # the tick labels name the domains; the colours only help the eye
     domains = list(dict.fromkeys(client.domain for client in clients))
     room = min(1.0, 12 / len(classes), 30 / len(clients))
     for row, client in enumerate(clients):
@@ -48,5 +48,5 @@ def _draw(partition: PartitionRecord) -> "Figure":
     panel.set_xlim(-0.6, len(classes) - 0.4)
     if partition.setting:
         panel.set_title(f"Training samples, {partition.setting}", wrap=True)
-    panel.set_xlabel(f"Class; the largest bubble is {most} samples")
+    panel.set_xlabel(f"Class (largest bubble: {most} samples)")
     return figure

@@ -1,4 +1,4 @@
-"""A figure that can be drawn, and the files it becomes."""
+"""A figure that can be drawn and written to files."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _METADATA: dict[str, dict[str, str | None]] = {  # no date and no version: the s
 
 @dataclass(frozen=True)
 class Picture:
-    """The name of its files, and how to draw it."""
+    """A figure: the name of its files and the function that draws it."""
 
     name: str
     draw: Callable[[], "Figure"]

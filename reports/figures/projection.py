@@ -1,4 +1,4 @@
-"""Embeddings of test samples and the anchors of their classes, in two dimensions."""
+"""Embeddings of test samples and class anchors in two dimensions."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TELLABLE = 3 * len(COLOURS)
-"""More classes than this cannot be told apart by colour and marker: their points are grey."""
+"""With more classes than this, colours and markers would repeat, so points are grey."""
 
 
 class _Projection(NamedTuple):
@@ -29,7 +29,7 @@ class _Projection(NamedTuple):
 
 
 def pictures(run: Run) -> Iterator[Picture]:
-    """One a cell that has a projection.npz, which is read here, before any figure is written."""
+    """One figure per cell with a projection.npz, which is read here, before any figure is written."""
     for cell in run.cells:
         if cell.projection:
             name = re.sub(r"[^A-Za-z0-9]+", "_", f"projection_{cell.method}_{cell.variant}_s{cell.seed}")
@@ -43,11 +43,9 @@ def _read(file: Path) -> _Projection:
         with np.load(file, allow_pickle=False) as arrays:
             points, labels, anchors = arrays["points"], arrays["labels"], arrays["anchors"]
         if points.shape != (len(labels), 2) or anchors.shape != (len(anchors), 2):
-            raise ValueError("a point needs a label, and like an anchor two coordinates")
+            raise ValueError("every point needs a label, and points and anchors need two coordinates")
     except Exception as problem:  # of numpy, zipfile or zlib, depending on which byte is damaged
-        raise UserError(
-            f"{file} cannot be read ({problem!r}): delete it and make the report again."
-        ) from None
+        raise UserError(f"{file} cannot be read ({problem!r}); delete it and make the report again") from None
     return _Projection(points, labels, anchors)
 
 
@@ -74,7 +72,7 @@ def _draw(projection: _Projection, title: str) -> "Figure":
             color="white" if tellable else "black",
             bbox={"boxstyle": "circle,pad=0.25", "facecolor": colour, "edgecolor": "white", "linewidth": 1.2},
         )
-    panel.set_title(f"{title}: samples, and the anchors of their classes")
+    panel.set_title(f"{title}: samples and class anchors")
     panel.set_aspect("equal", adjustable="datalim")
     panel.spines[:].set_visible(False)
     panel.set_xticks([])

@@ -1,4 +1,4 @@
-"""Which figures there are; each file decides for itself whether the records support it."""
+"""All kinds of figures; each decides whether the records support it."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,5 +24,5 @@ KINDS: tuple[Callable[[Run], Iterable[Picture]], ...] = (
 
 
 def supported(run: Run) -> list[Picture]:
-    """Every figure that these records are enough for."""
+    """Every figure that the records support."""
     return [picture for pictures in KINDS for picture in pictures(run)]

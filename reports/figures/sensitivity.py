@@ -1,4 +1,4 @@
-"""Final AVG over the values of a setting: lines for each alone, heat maps for any two together."""
+"""Final AVG over the values of a setting: lines for single settings, heat maps for pairs."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ def _draw_lines(lines: Sequence[Sweep]) -> "Figure":
     figure, shown = panels([""] * len(parameters), size=(2.8, 2.8))
     for panel, parameter in zip(shown, parameters, strict=True):
         own = [sweep for sweep in lines if sweep.parameter == parameter]
-        # values at equal distances: they are mostly powers of ten, and zero may be among them
+        # values are spaced evenly, because they are often powers of ten and may include zero
         values = sorted({value for sweep in own for value in sweep.values})
         for sweep in own:
             x = [values.index(value) for value in sweep.values]
@@ -54,7 +54,7 @@ def _draw_grids(maps: Sequence[Grid]) -> "Figure":
 
 
 def draw_grid(panel: "Axes", values: Mapping[tuple[float, float], float], unit: str) -> None:
-    """Row and column → value, both in rising order; combinations that are missing stay blank."""
+    """Draw (row, column) → value, both ascending; missing combinations stay blank."""
     rows, columns = (sorted({at[place] for at in values}) for place in (0, 1))
     fields = [[values.get((row, column), float("nan")) for column in columns] for row in rows]
     draw_heat(panel, fields, [f"{row:g}" for row in rows], [f"{column:g}" for column in columns], unit)

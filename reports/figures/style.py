@@ -1,4 +1,4 @@
-"""The looks that all figures share: readable in print, told apart with any colour vision or none."""
+"""The style of all figures: readable in print and with any colour vision."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,15 +10,15 @@ from reports.numbers.scores import BOUNDS, Entry
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours. Their number, that of the dashes and that of the markers have no common divisor, so
-# that 7 colours stand for 35 methods before two look alike.
+# Okabe and Ito's colours. The numbers of colours, dashes and markers have no common divisor, so that no two
+# of the first 280 methods look the same.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2, 1, 1.5, 1, 1.5)))
 MARKERS = "os^DvPX*"
 BOUND_COLOUR = "#7F7F7F"
 BOUND_DASHES = {"local": (0, (1, 2)), "central": (0, (6, 3))}
 COLOUR_MAP = "cividis"
-"""Even in lightness, so that it reads the same in grey and with any colour vision."""
+"""Perceptually uniform, so that it reads the same in grey and with any colour vision."""
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 9,
@@ -35,12 +35,12 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 Key = tuple[str, str]
-"""Method and label: what a line is known by in all figures of a run."""
+"""Method and label, which identify a line in all figures of a run."""
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Our settings alone, whatever style the user's own choose."""
+    """Apply only the settings of this module, whatever the user has configured."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -50,7 +50,7 @@ def house_style() -> Iterator[None]:
 
 
 def look(place: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the line with this number."""
+    """Colour, dashes and marker of the n-th line."""
     return {
         "color": COLOURS[place % len(COLOURS)],
         "linestyle": DASHES[place % len(DASHES)],
@@ -75,6 +75,6 @@ def key_of(entry: Entry) -> Key:
 
 
 def say_what_is_left_out(figure: "Figure", run: Run) -> None:
-    """In small print below, if a cell has no result."""
+    """Add a line in small print below the figure if cells have no result."""
     if left_out := sum(cell.result is None for cell in run.cells):
-        figure.supxlabel(f"{left_out} of {len(run.cells)} cells are not finished and left out", fontsize=7)
+        figure.supxlabel(f"{left_out} of {len(run.cells)} cells are unfinished and left out", fontsize=7)

@@ -1,4 +1,4 @@
-"""A search's trials: validation accuracy over every searched key, and a heat map of a grid of two."""
+"""The trials of a search: validation accuracy over each searched key, and a heat map for a grid of two."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEWEST = 2
-"""Trials below which there is nothing to compare."""
+"""The smallest number of trials that can be compared."""
 LONG = 24
-"""Characters of all choices together, beyond which they are written aslant."""
+"""Tick labels are rotated if they have more characters than this in total."""
 UNIT = "Validation accuracy (%)"
-TRIAL: dict[str, Any] = {"color": COLOURS[0], "s": 22, "alpha": 0.75, "linewidths": 0, "label": "a trial"}
-DEFAULT: dict[str, Any] = {"color": COLOURS[1], "s": 34, "marker": "D", "zorder": 3, "label": "the default"}
+TRIAL: dict[str, Any] = {"color": COLOURS[0], "s": 22, "alpha": 0.75, "linewidths": 0, "label": "trial"}
+DEFAULT: dict[str, Any] = {"color": COLOURS[1], "s": 34, "marker": "D", "zorder": 3, "label": "default"}
 
 
 @dataclass(frozen=True)
 class SearchedKey:
-    """A hyperparameter, what it was drawn from, and the suite's own value."""
+    """A hyperparameter, the kind of range it was drawn from, and its default in the suite."""
 
     name: str
     kind: Literal["uniform", "log_uniform", "int", "choice"]
     default: Any
     choices: tuple[Any, ...] = ()
-    """Of the kind `choice`."""
+    """The options, for the kind `choice`."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A configuration that ran all rounds."""
+    """A configuration that completed all rounds."""
 
     values: Mapping[str, Any]
-    """Of all searched keys."""
+    """The value of each searched key."""
     accuracy: float
-    """In percent, on validation."""
+    """Validation accuracy in percent."""
     is_default: bool
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What a search of one method has to show."""
+    """The outcome of a search for one method."""
 
     method: str
     keys: Sequence[SearchedKey]
     tried: Sequence[Tried]
     left_out: int
-    """Trials that did not run all rounds."""
+    """Trials that did not complete all rounds."""
 
 
 def pictures(trials: Trials) -> Iterator[Picture]:
@@ -77,7 +77,8 @@ def _draw(trials: Trials) -> "Figure":
     if trials.left_out:
         everything = len(trials.tried) + trials.left_out
         figure.supxlabel(
-            f"{trials.left_out} of {everything} trials did not run all rounds and are left out", fontsize=7
+            f"{trials.left_out} of {everything} trials did not complete all rounds and are left out",
+            fontsize=7,
         )
     return figure
 
@@ -94,7 +95,7 @@ def _draw_key(panel: "Axes", key: SearchedKey, tried: Sequence[Tried]) -> None:
     if _fits(key, key.default):
         panel.axvline(place(key.default), color=COLOURS[1], linewidth=0.8, linestyle=":")
     else:
-        panel.set_xlabel(f"{key.name}\n(the default, {_text(key.default)}, is not on this axis)")
+        panel.set_xlabel(f"{key.name}\n(default {_text(key.default)} is not on this axis)")
     _make_axis(panel, key)
 
 
@@ -123,7 +124,7 @@ def _draw_heat(panel: "Axes", grid: Mapping[tuple[float, float], float], keys: S
 
 
 def _grid(trials: Trials) -> dict[tuple[float, float], float] | None:
-    """Values of two keys → accuracy, where numbers were to be chosen and all combinations were tried."""
+    """Values of two numeric keys → accuracy, if all combinations of their choices were tried."""
     if len(trials.keys) != 2 or not all(_has_numbers_to_choose(key) for key in trials.keys):
         return None
     combinations = list(product(*(key.choices for key in trials.keys)))
@@ -140,7 +141,7 @@ def _has_numbers_to_choose(key: SearchedKey) -> bool:
 
 
 def _options(key: SearchedKey) -> list[Any]:
-    """The choices, and the default if it is none of them; numbers in rising order."""
+    """The choices, plus the default if it is not among them; numbers ascending."""
     options = [*key.choices, *([] if key.default in key.choices else [key.default])]
     return sorted(options) if all(map(_is_number, options)) else options
 
@@ -158,7 +159,7 @@ def _text(value: Any) -> str:
 
 
 def _fits(key: SearchedKey, value: Any) -> bool:
-    """Whether the axis has a place for the value; a range's need not have one for the suite's own."""
+    """Whether the value can be shown on the axis; the default of a suite may lie outside a range."""
     return key.kind == "choice" or (_is_number(value) and (key.kind != "log_uniform" or value > 0))
 
 

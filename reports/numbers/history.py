@@ -1,4 +1,4 @@
-"""What a cell went through, round by round, in the units that pictures use."""
+"""The history of a cell by round, in the units that figures use."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ State = Literal["done", "failed", "unfinished", "missing"]
 
 
 def state_of(cell: CellRecord) -> State:
-    """Missing cells have left no record at all."""
+    """The state of a cell; `missing` if it has left no record at all."""
     if cell.result is not None:
         return "done"
     if cell.error is not None:
@@ -39,7 +39,7 @@ def average_by_round(cell: CellRecord, domains: Sequence[str]) -> dict[int, floa
 
 
 def bytes_by_round(cell: CellRecord) -> dict[int, float]:
-    """Bytes sent up and down from the start to the end of each round; empty if a round has none on record."""
+    """Bytes sent up and down since the start, by round; empty if any round does not record them."""
     total = 0.0
     totals = {}
     for record in cell.rounds:
@@ -52,7 +52,7 @@ def bytes_by_round(cell: CellRecord) -> dict[int, float]:
 
 
 def metrics_by_round(cell: CellRecord) -> dict[str, dict[int, float]]:
-    """Metric → round → value, as far as it is finite; metrics in the order in which they appear."""
+    """Metric → round → finite value; metrics in the order of their first appearance."""
     metrics: dict[str, dict[int, float]] = {}
     for record in cell.rounds:
         for name, value in record.metrics.items():
@@ -63,7 +63,7 @@ def metrics_by_round(cell: CellRecord) -> dict[str, dict[int, float]]:
 
 
 def metric_groups(names: Sequence[str]) -> dict[str, list[str]]:
-    """Metrics named `GROUP/MEMBER`, by group; a group of one is none."""
+    """Metrics named `GROUP/MEMBER`, by group; groups with one member are left out."""
     groups: dict[str, list[str]] = {}
     for name in names:
         group, slash, member = name.partition("/")
@@ -73,7 +73,7 @@ def metric_groups(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def mean_over_seeds(series: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """The mean at each round that every seed has: one over changing seeds would jump where one drops out."""
+    """The mean at each round that every seed has; over a varying set of seeds the curve would jump."""
     if not series:
         return {}
     shared = set.intersection(*(set(values) for values in series))

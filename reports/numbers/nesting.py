@@ -5,7 +5,7 @@ from typing import Any
 
 
 def flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Dotted key → value, whatever was nested; an empty mapping has no keys."""
+    """Dotted key → value, for any depth of nesting; an empty mapping has no keys."""
     found: dict[str, Any] = {}
     for key, value in content.items():
         name = f"{prefix}{key}"

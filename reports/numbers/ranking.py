@@ -22,16 +22,16 @@ class Ranking:
     methods: tuple[str, ...]
     average_ranks: tuple[float, ...]
     critical_difference: float
-    """Average ranks that lie closer than this are not different (Nemenyi, 5 %)."""
+    """Average ranks closer than this are not significantly different (Nemenyi, 5 %)."""
     p_value: float
-    """Of Friedman's test that all methods are alike."""
+    """Of Friedman's test of the hypothesis that all methods perform the same."""
     cliques: tuple[tuple[str, ...], ...]
-    """Largest groups that are not different; all methods together where Friedman's test finds nothing."""
+    """Largest groups without a significant difference; one of all methods if Friedman's test finds none."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What a ranking is made over: a score for each method in each block."""
+    """The basis of a ranking: one score per method and block."""
 
     names: tuple[str, ...]
     scores: Mapping[str, tuple[float, ...]]
@@ -92,7 +92,7 @@ def _average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def _friedman_p(scores: Sequence[Sequence[float]]) -> float:
     from scipy.stats import friedmanchisquare
 
-    with warnings.catch_warnings():  # where all scores are tied the statistic is 0/0: nothing differs
+    with warnings.catch_warnings():  # if all scores are tied the statistic is 0/0: no difference
         warnings.simplefilter("ignore", RuntimeWarning)
         p_value = float(friedmanchisquare(*scores).pvalue)
     return 1.0 if math.isnan(p_value) else p_value
@@ -101,7 +101,7 @@ def _friedman_p(scores: Sequence[Sequence[float]]) -> float:
 def _cliques(
     ordered: Sequence[str], averages: Mapping[str, float], difference: float
 ) -> tuple[tuple[str, ...], ...]:
-    """Runs of neighbours in rank whose ends are not different, none of them inside another."""
+    """Maximal runs of neighbouring ranks whose ends do not differ by the critical difference."""
     found: list[tuple[str, ...]] = []
     reached = 0
     for first, name in enumerate(ordered):

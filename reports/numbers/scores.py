@@ -1,4 +1,4 @@
-"""The numbers of a table's row, by seed and in percent, taken from the records of its cells."""
+"""The accuracies of a table's rows by seed, in percent, from the records of their cells."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Entry:
-    """The cells of one row (a method under one label) in one variant: a cell a seed."""
+    """One row of a table (a method under one label) in one variant: one cell per seed."""
 
     method: str
     label: str
@@ -27,12 +27,12 @@ class Entry:
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
-        """Those of the row, as soon as one of its cells has begun."""
+        """The hyperparameters of the row; empty until one of its cells has begun."""
         return next((cell.hyperparameters for cell in self.cells if cell.config is not None), {})
 
     @property
     def as_published(self) -> bool:
-        """Whether a cell follows a paper's code to the letter, best round on test included."""
+        """Whether a cell follows a paper's code exactly, including selection of the best round on test."""
         return any(cell.as_published for cell in self.cells)
 
     @property
@@ -42,7 +42,7 @@ class Entry:
 
     @property
     def ranked(self) -> bool:
-        """Whether the row takes part in the contest for best and second."""
+        """Whether the row is a candidate for best and second best."""
         return self.method not in BOUNDS and not self.as_published
 
     @property
@@ -56,27 +56,27 @@ class Entry:
         return {seed: 100 * value for seed, value in values.items() if value is not None}
 
     def averages(self) -> BySeed:
-        """Unweighted mean over the domains, for seeds that have them all."""
+        """AVG, for seeds with results on every domain."""
         return {seed: average(values) for seed, values in self._complete().items()}
 
     def spreads(self) -> BySeed:
-        """Standard deviation over the domains (ddof 0), for seeds that have them all."""
+        """Standard deviation over the domains (ddof 0), for seeds with results on every domain."""
         return {seed: statistics.pstdev(values.values()) for seed, values in self._complete().items()}
 
     def worst(self) -> BySeed:
-        """Accuracy on the worst domain, for seeds that have them all."""
+        """Accuracy on the worst domain, for seeds with results on every domain."""
         return {seed: min(values.values()) for seed, values in self._complete().items()}
 
     def last_five(self) -> BySeed:
-        """Mean AVG of the last five rounds that were measured."""
+        """Mean AVG of the last five evaluated rounds."""
         return self._from_results(lambda result: result.last5_avg, 100)
 
     def oracle(self) -> BySeed:
-        """AVG of the round that is best on test."""
+        """AVG of the best round on test."""
         return self._from_results(lambda result: result.oracle and result.oracle.avg, 100)
 
     def seconds(self) -> BySeed:
-        """Wall time of the rounds."""
+        """Wall-clock time of the rounds."""
         return self._from_results(lambda result: result.timing.wall_seconds, 1)
 
     def own(self) -> BySeed:
@@ -84,7 +84,7 @@ class Entry:
         return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
 
     def scores(self) -> dict[tuple[int, str], float]:
-        """Accuracy by (seed, domain), for seeds that have all domains."""
+        """Accuracy by (seed, domain), for seeds with results on every domain."""
         return {
             (seed, domain): value
             for seed, values in self._complete().items()
@@ -96,7 +96,7 @@ class Entry:
         return {seed: scale * value for seed, value in values.items() if value is not None}
 
     def _complete(self) -> dict[int, dict[str, float]]:
-        """Seed → domain → accuracy, for seeds that have them all."""
+        """Seed → domain → accuracy, for seeds with results on every domain."""
         found = {domain: self.on_domain(domain) for domain in self.domains}
         seeds = [cell.seed for cell in self.cells if all(cell.seed in by_seed for by_seed in found.values())]
         return {seed: {domain: by_seed[seed] for domain, by_seed in found.items()} for seed in seeds}
@@ -113,7 +113,7 @@ def entries(run: Run, variant: str) -> list[Entry]:
 
 
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:
-    """The plan's domains; of a run over several datasets, those that this variant's results know."""
+    """The domains of the plan; with several datasets, those that occur in this variant's results."""
     if len(run.variants) == 1:
         return run.domains
     known = {

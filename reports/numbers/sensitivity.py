@@ -1,4 +1,4 @@
-"""Which settings of a method a run varies, and how the final AVG answers."""
+"""The settings that a run varies, and the final AVG for each value."""
 
 import statistics
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from reports.numbers.nesting import flat
 from reports.numbers.scores import BOUNDS, domains_of
 
 FEWEST_VALUES = 3
-"""Two values are a comparison, and the table makes it."""
+"""Two values are a comparison, which the table already makes."""
 SYMBOLS = {"lam": "λ", "lam1": "λ₁", "lam2": "λ₂", "alpha": "α", "beta": "β", "tau": "τ", "mu": "μ"}
 
 BySeed = Mapping[int, float]
@@ -20,11 +20,11 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting that varies while all others stay; values in rising order, each with its AVG by seed."""
+    """One setting that varies while all others are fixed: value in ascending order → AVG by seed."""
 
     parameter: str
     line: str
-    """What the other settings amount to, in words: the method, and the dataset if there are several."""
+    """The name of the line: the method, and the dataset if there are several."""
     values: Mapping[float, BySeed]
 
 
@@ -47,13 +47,13 @@ class _Trial:
 
 
 def symbol(parameter: str) -> str:
-    """The letter that papers write, where there is one; `encoder.name` is the encoder."""
+    """The symbol used in papers, if there is one; `encoder.name` becomes `encoder`."""
     name = parameter.removesuffix(".name").rpartition(".")[2]
     return SYMBOLS.get(name, name)
 
 
 def sweeps(run: Run) -> list[Sweep]:
-    """Every setting that takes three or more values with all else equal."""
+    """Every setting that takes three or more values while all others are fixed."""
     found = []
     for trials in _by_method(run):
         for parameter in _varying(trials):
@@ -70,7 +70,7 @@ def sweeps(run: Run) -> list[Sweep]:
 
 
 def grids(run: Run) -> list[Grid]:
-    """Every two settings of which more combinations were run than changing one at a time needs."""
+    """Every pair of settings with more combinations than varying one at a time would give."""
     found = []
     for trials in _by_method(run):
         for first, second in combinations(_varying(trials), 2):
@@ -86,7 +86,7 @@ def grids(run: Run) -> list[Grid]:
 
 
 def mean(by_seed: BySeed) -> float:
-    """Over the seeds."""
+    """The mean over the seeds."""
     return statistics.fmean(by_seed.values())
 
 
@@ -104,7 +104,7 @@ def _by_method(run: Run) -> list[list[_Trial]]:
             final = cell.average(domains)
             if final is None:
                 continue
-            # rows of one method bear different labels when the label names the value itself
+            # rows of one method have different labels if the label names the value itself
             name = cell.label if len(labels[cell.method]) == 1 else cell.method
             line = f"{name}, {_dataset(cell)}" if several else name
             numbers, others = _settings(cell.config)
@@ -114,7 +114,7 @@ def _by_method(run: Run) -> list[list[_Trial]]:
 
 
 def _names(trials: list[_Trial], parameter: str) -> list[str]:
-    """The line of each trial, and where several have the same, the settings in which those differ."""
+    """The line of each trial, followed by the settings that tell it from other trials on the same line."""
     names = []
     for trial in trials:
         alike = [{**other.numbers, **other.others} for other in trials if other.line == trial.line]
@@ -133,7 +133,7 @@ def _dataset(cell: CellRecord) -> str:
 
 
 def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    """Numbers that may be swept, and everything else that has to be equal."""
+    """The numeric settings, which may be varied, and all other settings, which must be equal."""
     sections = config.model_dump(mode="json", include=set(SECTIONS))
     settings = flat(config.method.hyperparameters) | flat(sections)
     numbers = {

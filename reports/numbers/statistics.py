@@ -1,4 +1,4 @@
-"""Spread over seeds, and the paired tests that tell a lead from noise."""
+"""Spread over seeds, confidence intervals, and paired tests with correction."""
 
 import math
 import statistics
@@ -10,7 +10,7 @@ from functools import cache
 SIGNIFICANCE = 0.05
 FEWEST_SEEDS = 3
 FEWEST_RESAMPLED = 5
-"""Resampling fewer seeds gives little more than their least and greatest value."""
+"""Resampling fewer seeds yields little more than their minimum and maximum."""
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 
@@ -128,7 +128,7 @@ def against(reference: Scores, others: Sequence[Scores]) -> list[Comparison | No
 
 
 def leads_clearly(best: Scores, rivals: Sequence[Scores], closest: Collection[int]) -> bool:
-    """Whether `best` beats each of the `closest` rivals (indices) by more than the noise."""
+    """Whether `best` is significantly better than each of the `closest` rivals (indices)."""
     found = against(best, rivals)
     return all(
         (rival := found[index]) is not None and rival.significant and rival.gain < 0 for index in closest

@@ -1,4 +1,4 @@
-"""What it takes to be as accurate as the reference: rounds and bytes until its final AVG is reached."""
+"""Rounds and bytes until a method reaches the final AVG of the reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from reports.numbers.scores import Entry
 
 @dataclass(frozen=True)
 class Effort:
-    """Until the target was first reached at an evaluated round."""
+    """Rounds and bytes until an evaluated round first reached the target."""
 
     round: int
     bytes: float | None
-    """Sent up and down, what precedes the first round included; None if a round before has no number."""
+    """Sent up and down, including before the first round; None if a round does not record it."""
 
 
 def efforts(entry: Entry, targets: Mapping[int, float]) -> dict[int, Effort | None]:
-    """By seed, of the finished cells that have a target; None where it is never reached.
+    """Seed → effort, for finished cells with a target; None if it is never reached.
 
-    A seed whose history breaks off before the target is left out: nobody knows when it was reached.
+    A seed whose history ends before the target is left out, because the effort is unknown.
     """
     found: dict[int, Effort | None] = {}
     for cell in entry.cells:
@@ -48,7 +48,7 @@ def _effort(history: Sequence[RoundRecord], domains: Sequence[str], target: floa
         more = bytes_sent(record)
         sent = None if sent is None or more is None else sent + more
         average = round_average(record, domains)
-        # the last digits of a mean depend on how it was summed up, and the reference has to reach itself
+        # the last digits of a mean depend on the order of summation, and the reference must reach itself
         if average is not None and average >= target - 1e-9:
             return Effort(record.round, sent)
     return None

@@ -1,11 +1,11 @@
-"""What was spent on finding hyperparameters, as the plan records it."""
+"""What was spent on tuning, as the plan records it."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def tuning_budget(tuning: Mapping[str, Any]) -> str:
-    """How much was spent on finding hyperparameters, and on what they were judged: one phrase."""
+    """The tuning budget and the data that hyperparameters were selected on, in one phrase."""
     spent = dict(tuning)
     methods = spent.pop("methods", None)
     budgets = {str(trials) for trials in trials_of(tuning).values()}
@@ -15,7 +15,7 @@ def tuning_budget(tuning: Mapping[str, Any]) -> str:
         each = ", ".join(f"{name} {count}" for name, count in trials_of(tuning).items())
         parts = [f"unequal numbers of trials: {each}"]
     else:
-        parts = [f"{trials} trials a method"] if trials is not None else []
+        parts = [f"{trials} trials per method"] if trials is not None else []
     parts += [f"{key} {value}" for key, value in spent.items() if value is not None]
     found = f"tuned ({', '.join(parts)})" if parts else "tuned"
     return f"{found}, selected on {judged}" if judged is not None else found

@@ -1,4 +1,4 @@
-"""The page: everything about a run in one file that needs no network; and the ranking over runs."""
+"""The page of a run: one HTML file that needs no network; and a page for the ranking over runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def write_page(run: Run, tables: Sequence[Table], folder: Path) -> Path:
 
 
 def write_ranking_page(ranking: Table, folder: Path) -> Path:
-    """Write the table of ranks over several runs, which belongs to none of their pages."""
+    """Write the table of ranks over several runs as a page of its own."""
     return _written(folder / RANKING_NAME, ranking_document(ranking))
 
 

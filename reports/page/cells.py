@@ -9,7 +9,7 @@ from reports.page.numbers import count, plain, share, short
 
 
 def cell_content(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any]:
-    """One cell; keys whose value is empty are left out."""
+    """One cell as plain data; keys with an empty value are left out."""
     content = {
         "id": cell.cell_id,
         "seed": cell.seed,
@@ -36,7 +36,7 @@ def _result(cell: CellRecord, domains: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _history(records: Sequence[RoundRecord], domains: Sequence[str]) -> dict[str, Any]:
-    """Columns of equal length, a place a round; those without a value in any round are left out."""
+    """Columns with one value per round; columns without any value are left out."""
     rounds = [record.model_dump(exclude_unset=True) for record in records]
     tests = [record.test or {} for record in records]
     metrics = [record.metrics for record in records]

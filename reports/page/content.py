@@ -1,4 +1,4 @@
-"""What the page shows, as plain data: short keys and arrays, since there may be a thousand cells."""
+"""The content of the page as plain data, compact because there may be a thousand cells."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from reports.tables.table import Cell, Table
 
 
 def page_content(run: Run, tables: Sequence[Table]) -> dict[str, Any]:
-    """Everything, ready for JSON."""
+    """Everything that the page shows, ready for JSON."""
     keys = list(dict.fromkeys((cell.method, cell.label) for cell in run.cells))
     lines = {key: place for place, key in enumerate(keys)}
     variants = {variant: place for place, variant in enumerate(run.variants)}

@@ -1,4 +1,4 @@
-"""Puts template, style, scripts and content into one file."""
+"""Combines template, style, scripts and content into one HTML file."""
 
 import base64
 import gzip
@@ -14,7 +14,7 @@ from typing import Any
 from reports.render import to_html
 from reports.tables.table import Table
 
-SCRIPTS = (  # in the order in which they build on each other
+SCRIPTS = (  # in order of dependency
     "content",
     "dom",
     "format",
@@ -39,7 +39,7 @@ SCRIPTS = (  # in the order in which they build on each other
 
 
 def document(title: str, content: Mapping[str, Any]) -> str:
-    """The HTML file; the content is packed, as a thousand histories are mostly alike."""
+    """The HTML file; the content is compressed, because the histories of cells are similar."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     packed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
     script = "\n".join(_asset("js", f"{name}.js") for name in SCRIPTS)
@@ -52,8 +52,8 @@ def document(title: str, content: Mapping[str, Any]) -> str:
 
 
 def ranking_document(ranking: Table) -> str:
-    """An HTML file with the ranking alone, in the looks of the page."""
-    # what its cells count are settings, and the table would call them seeds
+    """An HTML file with only the ranking, in the style of the page."""
+    # n counts settings here, and the tooltip would call them seeds
     rows = tuple(replace(row, cells=tuple(replace(cell, n=0) for cell in row.cells)) for row in ranking.rows)
     return Template(_asset("ranking.html")).substitute(
         title=html.escape(ranking.caption.partition(":")[0]),

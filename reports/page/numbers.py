@@ -1,4 +1,4 @@
-"""Numbers as the page needs them: no more digits than it shows, and null where there is no finite value."""
+"""Numbers for the page: no more digits than it shows, and null where a value is not finite."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ from bench.records.schema import finite
 
 
 def short(value: object, digits: int = 4) -> float | int | None:
-    """With so many significant digits; whole numbers without a point."""
+    """Rounded to some significant digits; whole numbers as integers."""
     number = finite(value)
     if number is None:
         return None
@@ -22,13 +22,13 @@ def share(value: object) -> int | None:
 
 
 def count(value: object) -> int | None:
-    """A number of things, such as bytes."""
+    """A count, such as a number of bytes."""
     number = finite(value)
     return None if number is None else round(number)
 
 
 def plain(value: Any) -> Any:
-    """The same as valid JSON: numbers that are not finite become words."""
+    """The value as valid JSON: numbers that are not finite become text."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Our accuracies beside those that papers print, for the same suite, method and column."""
+"""Our accuracies next to those printed in papers, for the same suite, method and column."""
 
 import statistics
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ def paper_content(
 def _columns(
     entry: Entry, variant: str, columns: Mapping[str, float | None], average: float | None
 ) -> list[tuple[str, float, BySeed]]:
-    """Column, printed and our numbers, where both sides have them."""
+    """Column, printed number and our numbers, for columns that both have."""
     printed = dict(columns)
     if variant:  # `β=0.1` is a paper's column `0.1`
         found = [(AVERAGE, printed.get(variant, printed.get(variant.rpartition("=")[2])), entry.averages())]

@@ -1,4 +1,4 @@
-"""What is missing from a run, in words, so that no gap is silent."""
+"""Sentences about what is missing from a run."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from reports.numbers.scores import domains_of
 
 
 def problems(run: Run) -> list[str]:
-    """A sentence for each kind of gap; empty if the run is whole."""
+    """One sentence per kind of problem; empty if the run is complete."""
     by_state: dict[State, list[CellRecord]] = {state: [] for state in get_args(State)}
     for cell in run.cells:
         by_state[state_of(cell)].append(cell)
@@ -23,16 +23,16 @@ def problems(run: Run) -> list[str]:
     if cells := by_state["unfinished"]:
         sentences.append(f"Not finished, left out of the tables: {_names(cells)}.")
     if cells := by_state["missing"]:
-        sentences.append(f"Planned, without any record yet: {_names(cells)}.")
+        sentences.append(f"Planned, not started: {_names(cells)}.")
     finished = by_state["done"]
     if cells := [cell for cell in finished if _cut_short(cell)]:
         sentences.append(f"The history ends before the last round: {_names(cells)}.")
     domains = {variant: domains_of(run, variant) for variant in run.variants}
     if cells := [cell for cell in finished if _without_value(cell, domains[cell.variant])]:
-        sentences.append(f"A final accuracy has no finite value and counts as missing: {_names(cells)}.")
+        sentences.append(f"Final accuracy is not finite and counts as missing: {_names(cells)}.")
     if cells := [cell for cell in run.cells if any(map(_not_finite, _values(cell)))]:
         sentences.append(
-            f"Values of the history that are not finite are left out of curves: {_names(cells)}."
+            f"Values in the history that are not finite are left out of the curves: {_names(cells)}."
         )
     return sentences
 

@@ -1,4 +1,4 @@
-"""The numbers that papers print, kept as data in published/*.yaml, found by suite and method."""
+"""The numbers that papers print, kept in YAML files beside this one and found by suite and method."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class Printed:
 class _Row:
     printed: Printed
     settings: Mapping[str, Any]
-    """Hyperparameters that a run must have for the row to be about it."""
+    """Hyperparameters that a run must have for the row to apply to it."""
 
 
 def printed_numbers(
     suite: str, method: str, hyperparameters: Mapping[str, Any] | None = None
 ) -> Printed | None:
-    """The printed row of a method on a suite; None if no paper at hand prints one.
+    """The printed row of a method on a suite; None if no known paper prints one.
 
-    A row that is about certain hyperparameters, as in an ablation, is found only by them.
+    A row for certain hyperparameters, as in an ablation, is found only with these.
     """
     known = hyperparameters or {}
     for row in _all_printed().get((suite, method), ()):
@@ -45,7 +45,7 @@ def printed_numbers(
 
 @cache
 def _all_printed() -> dict[tuple[str, str], list[_Row]]:
-    """By suite and method; an ablation has several rows of one method, told apart by `set`."""
+    """(suite, method) → rows; an ablation has several rows of one method, distinguished by `set`."""
     found: dict[tuple[str, str], list[_Row]] = {}
     folder = files("reports").joinpath("published")
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
@@ -64,7 +64,7 @@ def _all_printed() -> dict[tuple[str, str], list[_Row]]:
 
 
 def _printed(paper: Mapping[str, Any], columns: list[Any], values: list[float | None]) -> Printed:
-    """A row has a value per column, then the average unless the table prints none or is one itself."""
+    """One value per column, then the average, unless the table has none or consists of averages."""
     names = [str(column) for column in columns]
     if len(values) == len(names) + 1:
         names.append(AVERAGE)

@@ -1,4 +1,4 @@
-"""Tables as text: one file a format."""
+"""Tables as text: one module per format."""
 
 from reports.render.csv_rows import to_csv
 from reports.render.html import to_html

@@ -1,4 +1,4 @@
-"""A table's numbers as they are, not as they are shown: a line for each method and column."""
+"""The unrounded numbers of a table as CSV: one line per method and column."""
 
 import csv
 import io
@@ -13,9 +13,9 @@ HEADER = (
 
 
 def to_csv(table: Table, header: bool = True) -> str:
-    """Numbers empty where there are none; `n` is the number of seeds, `low` and `high` the 95 % interval.
+    """The table as CSV; `n` is the number of seeds, `low` and `high` are the 95 % interval.
 
-    A tick counts as 1 and its absence as 0.
+    Missing numbers are empty; a tick counts as 1 and its absence as 0.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -19,11 +19,11 @@ _FORMATS: dict[str, tuple[str, Callable[[Sequence[Table]], str]]] = {
     "csv": (".csv", _csv),
 }
 PAGE = "html"
-"""A format of reports that is more than their tables, and is not written here."""
+"""The format of the page, which holds more than tables and is not written here."""
 
 
 def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], folder: Path) -> list[Path]:
-    """Write the tables, a file for each format with all of them in it."""
+    """Write the tables: one file per format, with all tables in it."""
     check_formats(formats)
     written = []
     for kind in (kind for kind in formats if kind != PAGE):
@@ -39,4 +39,4 @@ def check_formats(formats: Sequence[str]) -> None:
     known = (*_FORMATS, PAGE)
     for name in formats:
         if name not in known:
-            raise UserError(f"Unknown table format '{name}': {nearest(name, known)}")
+            raise UserError(f"unknown format '{name}'; {nearest(name, known)}")

@@ -9,7 +9,7 @@ def to_html(table: Table) -> str:
     """A `<section>` with the table and a list of its footnotes.
 
     Body cells carry `data-value` for sorting by number, `data-n`, `data-low`, `data-high`, `data-p` and
-    `data-p-best` where they exist, and the same in words as their title.
+    `data-p-best` where they exist, and a title with the same in words.
     """
     bodies = "".join(f"<tbody>\n{_rows(section, table)}</tbody>\n" for section in table.sections)
     notes = "".join(
@@ -90,7 +90,7 @@ def _probability(p: float) -> str:
 
 
 def _attributes(data: dict[str, str]) -> str:
-    """`data-` attributes, those without a value left out."""
+    """`data-` attributes; those without a value are left out."""
     return "".join(f' data-{name}="{escape(value)}"' for name, value in data.items() if value)
 
 

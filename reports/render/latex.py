@@ -1,4 +1,4 @@
-"""A table for a paper: needs the package booktabs, and with graphicx shrinks to the width of the page."""
+"""A table for a paper: needs the package booktabs; with graphicx it shrinks to the width of the page."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 from reports.tables.table import Cell, Row, Table
 
 MANY_COLUMNS = 9
-"""From so many on, the table is set smaller, so as to stay on the page."""
+"""With this many columns or more, the table is set in a smaller font."""
 
 
 def _greek_command(letter: str) -> str:
@@ -22,7 +22,7 @@ _SYMBOLS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': "''",
-    "[": "{[}",  # after a line's end a bare bracket would be read as an option
+    "[": "{[}",  # after the end of a line, a bare bracket would be read as an option
     "]": "{]}",
     "–": "--",
     "—": "---",
@@ -50,7 +50,7 @@ _SHRUNK = (
     r"\ifdim\wd0>\linewidth\ifdefined\resizebox\resizebox{\linewidth}{!}{\usebox0}"
     r"\else\usebox0\fi\else\usebox0\fi"
 )
-"""The table in box 0, no wider than the line."""
+"""Prints the table in box 0, shrunk to the width of the line if necessary."""
 
 
 def to_latex(table: Table) -> str:
@@ -86,7 +86,7 @@ def to_latex(table: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it stands; a letter that its default fonts lack becomes a question mark."""
+    """Text that LaTeX prints literally; characters missing from its default fonts become question marks."""
     return "".join(map(_character, text))
 
 
@@ -100,7 +100,7 @@ def _character(character: str) -> str:
 
 
 def _head(table: Table) -> list[str]:
-    """The headings; shared ones stand above a rule of their own."""
+    """The headings; shared headings are above a rule."""
     names = " & ".join(["Method", *(escape(name) for _, group in table.headings for name in group)]) + r" \\"
     if not table.groups:
         return [names]

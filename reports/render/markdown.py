@@ -6,7 +6,7 @@ from reports.tables.table import Cell, Row, Table
 
 
 def to_markdown(table: Table) -> str:
-    """Caption, pipe table padded to be read as plain text too, and footnotes; bounds are set in italics."""
+    """Caption, a pipe table padded to be readable as plain text, and footnotes; bounds are in italics."""
     grid = [["Method", *map(_escape, table.columns)]]
     grid += [[_label(row), *map(_value, row.cells)] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]

@@ -1,4 +1,4 @@
-"""Tables that show themselves in a notebook, and give their numbers to pandas."""
+"""Tables that display themselves in a notebook and convert to pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShownTable(Table):
-    """A table as the last line of a notebook's cell shows it."""
+    """A table that displays itself in a notebook."""
 
     def _repr_html_(self) -> str:
         return to_html(self)
@@ -37,5 +37,5 @@ class ShownTable(Table):
 
 
 def shown(table: Table) -> ShownTable:
-    """The same table, able to show itself."""
+    """The same table as one that displays itself."""
     return ShownTable(**{field.name: getattr(table, field.name) for field in fields(Table)})

@@ -1,4 +1,4 @@
-"""A table for the terminal, whatever its width."""
+"""A table for a terminal of any width."""
 
 from collections.abc import Iterator
 
@@ -19,11 +19,11 @@ def to_terminal(table: Table) -> RenderableType:
 
 
 class _Grid:
-    """The values; columns that do not fit side by side go on below, so that no number is ever cut."""
+    """The values; columns that do not fit continue below, so that no number is cut."""
 
     def __init__(self, table: Table) -> None:
         self.sections = table.sections
-        # a shared heading is repeated above each of its columns, since the grid may be split between them
+        # a shared heading is repeated above each of its columns, because the grid may be split between them
         self.headings = [
             Text("\n".join(filter(None, (group, name)))) for group, names in table.headings for name in names
         ]

@@ -1,4 +1,4 @@
-"""The table of an ablation: a tick for each part that a row has, then its AVG in each variant."""
+"""The table of an ablation: ticks for the parts that are in use, then the AVG in each variant."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ def ablation_table(run: Run) -> Table:
 
 
 def _ticks(name: str, heading: str, rows: Sequence[Entry]) -> Column:
-    """Empty for a row that has no such switch or has not begun."""
+    """A column of ticks; empty for a row that has no such switch or has not begun."""
     begun = [row for row in rows if row.hyperparameters]
     cells = {
         key_of(row): ON if row.hyperparameters[name] else OFF for row in begun if name in row.hyperparameters

@@ -1,4 +1,4 @@
-"""Puts columns, caption and footnotes together into a table."""
+"""Assembles columns, caption and footnotes into a table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -66,12 +66,12 @@ def row_of(entry: Entry, columns: Sequence[Column], signs: tuple[str, ...]) -> R
 def printed_beside(
     run: Run, rows: Sequence[Entry], avg: Column, heading: str, difference: str, variant: str
 ) -> tuple[list[Column], list[Footnote]]:
-    """The columns with printed numbers and the difference to them, if the suite has any, and their source."""
+    """Columns with the printed numbers and our difference to them, and footnotes with their sources."""
     numbers, sources = printed_averages(run, {key_of(row): row for row in rows}, variant)
     if not numbers:
         return [], []
     beside = [printed(heading, numbers), differences(difference, avg, numbers)]
-    return beside, [*sources, Footnote("Difference: ours minus printed, in points.")]
+    return beside, [*sources, Footnote("Difference: ours minus printed, in percentage points.")]
 
 
 def printed_averages(

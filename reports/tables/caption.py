@@ -1,4 +1,4 @@
-"""What stands above a table: how its numbers were made."""
+"""The caption of a table: how its numbers were made."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,12 +12,12 @@ from reports.tables.table import Footnote
 
 
 def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Footnote]]:
-    """The caption, and a footnote for each statement that does not hold for all records alike."""
+    """The caption, and a footnote for each statement in which the records disagree."""
     cells = [cell for row in rows for cell in row.cells]
     footnotes: list[Footnote] = []
 
     def agreed(what: str, values: Iterable[tuple[str, str]]) -> str:
-        """The one value that all records share, or `mixed` and a footnote; no records, no value."""
+        """The value that all records share, or `mixed` and a footnote; `unknown` without records."""
         labels: dict[str, dict[str, None]] = {}
         for label, value in values:
             labels.setdefault(value, {})[label] = None
@@ -39,7 +39,7 @@ def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Fo
         version = str(run.suite.version)
     title = f": {run.suite.title}" if run.suite.title else ""
     seeds = agreed("number of seeds", ((row.cells[0].row, str(len(row.cells))) for row in rows))
-    counts = {"1": "one seed", "mixed": "mean ± sample std over seeds (their number is mixed)"}
+    counts = {"1": "one seed", "mixed": "mean ± sample std over seeds (numbers of seeds differ)"}
     over = counts.get(seeds, f"mean ± sample std over {seeds} seeds")
     tuning = agreed("hyperparameters", ((cell.row, _hyperparameters(cell)) for cell in cells))
     encoders = any(cell.config and cell.config.encoder for cell in cells)
@@ -58,7 +58,7 @@ def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Fo
 
 
 def name_of(run: Run, variant: str) -> str:
-    """The suite and the variant in one."""
+    """The names of the suite and the variant."""
     return row_name(run.suite.name, variant)
 
 
@@ -66,7 +66,7 @@ def _hyperparameters(cell: CellRecord) -> str:
     changes = ", ".join(f"{key} = {value}" for key, value in cell.settings.items())
     found = tuning_budget(cell.tuning) if cell.tuning else "suite defaults"
     if _chosen_on_other_data(cell):
-        found += " of other data"
+        found += ", on other data"
     return f"{found} except {changes}" if changes else found
 
 
@@ -95,6 +95,6 @@ def _checksum(cell: CellRecord) -> str:
 
 
 def _commit(cell: CellRecord) -> str:
-    """Twelve digits of the hash; whatever follows it, such as `-dirty`, stays."""
+    """Twelve digits of the hash, with whatever follows it, such as `+`."""
     commit = cell.provenance.commit or "unknown"
     return re.sub(r"^([0-9a-f]{12})[0-9a-f]+", r"\1", commit)

@@ -1,4 +1,4 @@
-"""Columns of a table: measured ones, ranked among the federated methods, and those derived from them."""
+"""Columns of a table: measured accuracies with marks for the best, and differences between them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ DIFFERS = "*"
 MISSING_CELL = Cell(MISSING, missing=True)
 
 RowKey = tuple[str, str]
-"""Method and label: what a row is known by."""
+"""Method and label, which identify a row."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and a cell for each row that it concerns; a group is what the headings beside begin with."""
+    """A heading and one cell per row that has a value; columns of a `group` share a heading above theirs."""
 
     heading: str
     cells: Mapping[RowKey, Cell]
@@ -25,7 +25,7 @@ class Column:
 
 
 def key_of(entry: Entry) -> RowKey:
-    """What a row is known by."""
+    """Method and label, which identify a row."""
     return entry.method, entry.label
 
 
@@ -38,8 +38,8 @@ def measured(
 ) -> Column:
     """Mean ± sample std over seeds, the best and the second of the ranked rows marked.
 
-    The best carries a sign if its lead is inside the noise, judged by the `tested` scores of each row, which
-    are the values themselves unless given.
+    The best carries a sign if it is not significantly ahead of the runner-up, judged by the `tested` scores
+    of each row, which are the values themselves unless given.
     """
     cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
     means = {
@@ -116,12 +116,12 @@ def differences(heading: str, column: Column, references: Mapping[RowKey, float]
 
 
 def printed(heading: str, numbers: Mapping[RowKey, float]) -> Column:
-    """What papers print."""
+    """A column of the numbers that papers print."""
     return Column(heading, {key: Cell(number(value), mean=value) for key, value in numbers.items()})
 
 
 def summary(by_seed: BySeed, planned: int) -> Cell:
-    """Mean ± sample std over the seeds there are, with a sign if more were planned."""
+    """Mean ± sample std over the available seeds, with a sign if more were planned."""
     mean, std = mean_and_std(by_seed.values())
     if mean is None:
         return MISSING_CELL
@@ -134,7 +134,7 @@ def summary(by_seed: BySeed, planned: int) -> Cell:
 
 
 def _marks(values: Sequence[float], lower_is_better: bool) -> list[Mark]:
-    """Values that print alike share a mark; a shared first place leaves no second; one alone wins nothing."""
+    """Values that print the same share a mark; two firsts leave no second; a single value is not marked."""
     if len(values) < 2:
         return [""] * len(values)
     shown = [-round(value, 2) if lower_is_better else round(value, 2) for value in values]
@@ -145,7 +145,7 @@ def _marks(values: Sequence[float], lower_is_better: bool) -> list[Mark]:
 
 
 def _is_clear(marks: Mapping[int, Mark], tested: Sequence[Scores]) -> bool:
-    """Whether there is one best and it beats every second by more than the noise."""
+    """Whether there is a single best that is significantly ahead of every second."""
     best = [index for index, mark in marks.items() if mark == "best"]
     if len(best) != 1:
         return False

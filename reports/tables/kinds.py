@@ -1,4 +1,4 @@
-"""From the records of a run to its tables: pure functions."""
+"""The tables of a run, by the kind that its plan asks for."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
 from reports.tables.wrapped import wrapped_tables
 
-OWN = "mean over the clients of accuracy on their own test data"
+OWN = "accuracy on each client's own test data, mean over the clients"
 
 _KINDS: dict[str, Callable[[Run], list[Table]]] = {
     "domains": lambda run: [domain_table(run, variant) for variant in run.variants],
@@ -28,9 +28,11 @@ _SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}
 def tables_of(run: Run) -> list[Table]:
     """The tables that the plan asks for, then the statistics of each variant."""
     if run.kind not in _KINDS:
-        raise UserError(f"plan.json asks for the table kind '{run.kind}': {nearest(run.kind, _KINDS)}")
+        raise UserError(
+            f"plan.json asks for the unknown table kind '{run.kind}'; {nearest(run.kind, _KINDS)}"
+        )
     if (setting := _SETTINGS.get(run.kind)) and not getattr(run.layout, setting):
-        raise UserError(f"plan.json has no table.{setting}: run the suite again to write it anew.")
+        raise UserError(f"plan.json has no table.{setting}; run the suite again to write the plan again")
     return _KINDS[run.kind](run) + [summary_table(run, variant) for variant in run.variants]
 
 
@@ -48,7 +50,7 @@ def domain_table(run: Run, variant: str | None = None) -> Table:
         legend += " STD: standard deviation over the domains (ddof 0), lower is better."
     if reference := reference_of(rows):
         columns.append(gains("Δ", rows, reference))
-        legend += f" Δ: AVG minus that of {reference.label}, mean over the seeds that both have."
+        legend += f" Δ: AVG minus the AVG of {reference.label}, mean over the seeds that both have."
     if own := _own("Own", rows):
         columns.append(own)
         legend += f" Own: {OWN}."

@@ -1,4 +1,4 @@
-"""What stands below a table: what its signs mean, and what is missing from it."""
+"""The footnotes of a table: what its signs mean, and what is missing from it."""
 
 from collections.abc import Sequence
 
@@ -10,20 +10,20 @@ from reports.tables.table import Footnote, Row
 
 AS_PUBLISHED = "†"
 UNVERIFIED = "‡"
-AVERAGE = "the unweighted mean over the domains, of the seeds that have them all."
-DEPENDENT = "the domains of a seed depend on each other: with few seeds, p may be far too small"
+AVERAGE = "the unweighted mean over the domains, over the seeds with results on every domain."
+DEPENDENT = "the domains of one seed are not independent, so with few seeds p may be far too small"
 
 
 def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
-    """Explanations of the signs in use, then what failed, is unfinished, or has no finite value."""
+    """Explanations of the signs in use, then what failed, is unfinished or is not finite."""
     footnotes = sign_notes(table_rows, reference)
     if all(len(row.cells) < FEWEST_SEEDS for row in rows):
-        footnotes.append(Footnote(f"Too few seeds for tests and intervals, which need {FEWEST_SEEDS}."))
+        footnotes.append(Footnote(f"Too few seeds: tests and intervals need at least {FEWEST_SEEDS}."))
     return footnotes + _gaps(rows)
 
 
 def row_signs(rows: Sequence[Entry]) -> dict[RowKey, tuple[str, ...]]:
-    """The signs behind the labels of rows, whichever variant they come from."""
+    """The signs shown after the label of each row, collected over all variants."""
     signed: dict[RowKey, set[str]] = {}
     for row in rows:
         found = {AS_PUBLISHED: row.as_published, UNVERIFIED: row.unverified}
@@ -32,16 +32,16 @@ def row_signs(rows: Sequence[Entry]) -> dict[RowKey, tuple[str, ...]]:
 
 
 def unverified_note(rows: Sequence[Entry]) -> list[Footnote]:
-    """Which methods have not passed the contract, if there are any."""
+    """A footnote that names the methods which have not passed `bench check`, if there are any."""
     labels = dict.fromkeys(row.label for row in rows if row.unverified)
     text = f"the method has not passed `bench check`: {', '.join(labels)}."
     return [Footnote(text, sign=UNVERIFIED)] if labels else []
 
 
 def reference_note(rows: Sequence[Entry]) -> list[Footnote]:
-    """Which row is the reference, where several could be."""
+    """A footnote that says which row is the reference, if there are several candidates."""
     labels = list(dict.fromkeys(row.label for row in references_of(rows)))
-    text = f"Methods are compared with {labels[0]}, the first of {', '.join(labels)}." if labels else ""
+    text = f"The reference is {labels[0]}, the first of the rows {', '.join(labels)}." if labels else ""
     return [Footnote(text)] if len(labels) > 1 else []
 
 
@@ -53,7 +53,7 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
     if any(cell.mark for row in table_rows for cell in row.cells):
         footnotes.append(
             Footnote(
-                "Bold: best, underlined: second of the federated methods in each column, by the digits shown."
+                "Bold: best, underlined: second best federated method in each column, compared as printed."
             )
         )
     if bounds := [row.label for row in table_rows if row.bound]:
@@ -61,24 +61,26 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
     if DIFFERS in signs:
         footnotes.append(
             Footnote(
-                f"differs from {reference} (paired t-test over seeds × domains, corrected after Holm over "
-                f"the methods: p < {SIGNIFICANCE}, at least {FEWEST_SEEDS} seeds; {DEPENDENT}).",
+                f"significantly different from {reference} (paired t-test over seeds × domains, "
+                f"Holm-corrected over the methods: p < {SIGNIFICANCE}, at least {FEWEST_SEEDS} seeds; "
+                f"{DEPENDENT}).",
                 sign=DIFFERS,
             )
         )
     if NOISE in signs:
         footnotes.append(
             Footnote(
-                "lead inside the noise (paired t-test against the second, over seeds and for AVG over seeds "
-                f"× domains, corrected after Holm over the methods: p ≥ {SIGNIFICANCE}, or fewer than "
-                f"{FEWEST_SEEDS} seeds).",
+                "not significantly ahead of the runner-up (paired t-test over seeds, for AVG over seeds × "
+                f"domains, Holm-corrected over the methods: p ≥ {SIGNIFICANCE}, or fewer than {FEWEST_SEEDS} "
+                "seeds).",
                 sign=NOISE,
             )
         )
     if AS_PUBLISHED in signs:
         footnotes.append(
             Footnote(
-                "run as the paper's code does it, best round on test included; not ranked.", sign=AS_PUBLISHED
+                "run exactly as the paper's code, which selects the best round on test; not ranked.",
+                sign=AS_PUBLISHED,
             )
         )
     for sign in sorted(signs - {NOISE, DIFFERS, AS_PUBLISHED, UNVERIFIED}):
@@ -101,13 +103,13 @@ def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
         footnotes.append(Footnote(f"Not finished: {_names(unfinished)}."))
     if diverged := [f"{_names([cell])} ({cell.dropped} of {cell.replies})" for cell in cells if cell.dropped]:
         footnotes.append(
-            Footnote(f"Clients' replies left out, as they held NaN or infinity: {'; '.join(diverged)}.")
+            Footnote(f"Client replies dropped because they contained NaN or infinity: {'; '.join(diverged)}.")
         )
     for row in rows:
         for cell in row.cells:
             if lost := _not_finite(cell, row.domains):
                 where = f"{_names([cell])} on {', '.join(lost)}"
-                footnotes.append(Footnote(f"No finite value, treated as missing: {where}."))
+                footnotes.append(Footnote(f"Not finite, treated as missing: {where}."))
     return footnotes
 
 
@@ -116,7 +118,7 @@ def _not_finite(cell: CellRecord, domains: Sequence[str]) -> list[str]:
         return []
     lost = [domain for domain in domains if cell.accuracy(domain) is None]
     if cell.result.final.personal is not None and cell.personal is None:
-        lost.append("own test")
+        lost.append("own test data")
     return lost
 
 

@@ -53,8 +53,8 @@ def _remarks(ranking: Ranking) -> list[str]:
     p = probability(ranking.p_value)
     alike = "; ".join(", ".join(clique) for clique in ranking.cliques)
     return [
-        "Only methods that have a result in every setting are ranked; rank 1 is the best, ties share a rank.",
+        "Only methods with a result in every setting are ranked; rank 1 is the best, ties share a rank.",
         f"Friedman's test finds {found} at {SIGNIFICANCE} (p {p if p.startswith('<') else f'= {p}'}); "
         f"Nemenyi's critical difference of average ranks: {number(ranking.critical_difference)}.",
-        f"Not told apart: {alike}." if alike else "All methods are told apart.",
+        f"Not significantly different: {alike}." if alike else "All methods differ significantly.",
     ]

@@ -1,4 +1,4 @@
-"""The statistics behind a table: intervals, tests, the worst domain, and what it costs to get there."""
+"""The table of statistics: intervals, tests, the worst domain, and the cost of reaching the reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,33 +24,34 @@ def summary_table(run: Run, variant: str) -> Table:
     avg = averages("AVG", rows)
     columns = [Column("95 % interval", {key: _interval(cell) for key, cell in avg.cells.items()})]
     remarks = [
-        f"95 % interval: of the mean AVG over seeds, Student's t below {FEWEST_RESAMPLED} seeds and "
-        f"percentile bootstrap ({RESAMPLES} resamples) from {FEWEST_RESAMPLED} on; intervals and tests need "
-        f"{FEWEST_SEEDS} seeds.",
-        f"p: paired t-test over seeds × domains, corrected after Holm over the methods; {DEPENDENT}.",
+        f"95 % interval: of the mean AVG over seeds; Student's t with fewer than {FEWEST_RESAMPLED} seeds, "
+        f"percentile bootstrap ({RESAMPLES} resamples) with {FEWEST_RESAMPLED} or more; intervals and tests "
+        f"need at least {FEWEST_SEEDS} seeds.",
+        f"p: paired t-test over seeds × domains, Holm-corrected over the methods; {DEPENDENT}.",
     ]
     columns += _tests(rows, avg)
     if len(rows[0].domains) > 1:
         remarks += _tests_over_seeds(rows)
         columns.append(measured("Worst", rows, [row.worst() for row in rows]))
-        remarks.append("Worst: accuracy on the domain that is worst at each seed.")
-        if run.kind != "domains":  # whose own table has it
+        remarks.append("Worst: accuracy on the worst domain of each seed.")
+        if run.kind != "domains":  # the table of domains has this column itself
             columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
             remarks.append("STD: standard deviation over the domains (ddof 0), lower is better.")
     columns.append(_plain("Last 5", rows, [row.last_five() for row in rows]))
     columns.append(_plain("Oracle", rows, [row.oracle() for row in rows]))
     remarks.append(
-        "Last 5: mean AVG of the last five rounds. Oracle: AVG of the round that is best on test, "
-        "which nobody knows beforehand: not to be compared with."
+        "Last 5: mean AVG of the last five rounds. Oracle: AVG of the best round on test, which cannot be "
+        "known in advance; do not compare it with the other columns."
     )
     if reference := reference_of(rows):
         columns += _costs(rows, reference)
         remarks.append(
-            f"Rounds, MB: until an evaluated round first reaches the final AVG of {reference.label} at the "
-            "same seed; MB (10⁶ bytes) up and down over all clients. Mean over the seeds that reach it."
+            "Rounds, MB: rounds and megabytes (10⁶ bytes, up and down, all clients) until an evaluated round "
+            f"first reaches the final AVG of {reference.label} at the same seed; mean over the seeds that "
+            "reach it."
         )
     columns.append(_plain("Time (s)", rows, [row.seconds() for row in rows]))
-    remarks.append("Time: wall time of the rounds, on whatever machine ran them.")
+    remarks.append("Time: wall-clock time of the rounds, on whichever machine ran them.")
     signs = row_signs(rows)
     sections = tuple(
         tuple(row_of(row, columns, signs[key_of(row)]) for row in section) for section in by_bounds(rows)
@@ -96,7 +97,7 @@ def _tests(rows: Sequence[Entry], avg: Column) -> list[Column]:
 
 
 def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
-    """The cautious test beside the usual one: seeds are independent of each other, domains are not."""
+    """The more cautious test: one value per seed, because seeds are independent and domains are not."""
     contest = [row for row in rows if row.ranked]
     reference = reference_of(contest)
     others = [row for row in contest if row is not reference]
@@ -106,9 +107,7 @@ def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
     tested = [f"{row.label} {probability(test.p)}" for row, test in zip(others, found, strict=True) if test]
     if not tested:
         return []
-    return [
-        f"p vs {reference.label} over the AVG of each seed alone, the cautious test: {', '.join(tested)}."
-    ]
+    return [f"p vs {reference.label} from one AVG per seed, the more cautious test: {', '.join(tested)}."]
 
 
 def _averages(row: Entry) -> dict[tuple[int, str], float]:
@@ -120,7 +119,7 @@ def _probability(p: float | None) -> Cell:
 
 
 def _plain(heading: str, rows: Sequence[Entry], values: Sequence[BySeed]) -> Column:
-    """Mean ± sample std without a contest for the best."""
+    """Mean ± sample std, without marks for the best."""
     cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
     return Column(heading, {key_of(row): cell for row, cell in zip(rows, cells, strict=True)})
 

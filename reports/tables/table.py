@@ -1,4 +1,4 @@
-"""A table as data, whatever it will be written as."""
+"""A table as data, independent of the format it is written in."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Mark = Literal["", "best", "second"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One value: numbers unrounded, `text` as it is to be read, `signs` that point to footnotes."""
+    """One value: unrounded numbers, the `text` to show, and `signs` that refer to footnotes."""
 
     text: str
     mean: float | None = None
@@ -20,9 +20,9 @@ class Cell:
     interval: tuple[float, float] | None = None
     """95 % interval of the mean over seeds."""
     p: float | None = None
-    """Of the paired test against the table's `reference`, corrected."""
+    """Corrected p-value of the paired test against the table's `reference`."""
     p_best: float | None = None
-    """Of the paired test against the best method, corrected."""
+    """Corrected p-value of the paired test against the best method."""
     mark: Mark = ""
     signs: tuple[str, ...] = ()
     missing: bool = False
@@ -49,7 +49,7 @@ class Footnote:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows in sections that are set apart by a rule."""
+    """A caption, columns, rows in sections separated by a rule, and footnotes."""
 
     suite: str
     variant: str
@@ -60,9 +60,9 @@ class Table:
     name: str = "accuracy"
     """What kind of table it is: accuracy, statistics or ranking."""
     groups: tuple[str, ...] = ()
-    """The words that neighbouring columns begin with and share as a heading; "" for a column alone."""
+    """The heading that neighbouring columns share, one per column; "" for a column of its own."""
     reference: str = ""
-    """What the cells' `p` compares with."""
+    """What the p-values of the cells compare with."""
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -71,7 +71,7 @@ class Table:
 
     @property
     def headings(self) -> list[tuple[str, list[str]]]:
-        """The columns in their groups: a shared heading and what stands under it; "" for a column alone."""
+        """Pairs of a shared heading and the headings below it; "" for a column of its own."""
         found: list[tuple[str, list[str]]] = []
         for column, group in zip(self.columns, self.groups or [""] * len(self.columns), strict=True):
             if not group or not found or found[-1][0] != group:
@@ -98,5 +98,5 @@ def probability(p: float) -> str:
 
 
 def plain_number(value: float | None) -> str:
-    """For programs: twelve digits, beyond which libraries and machines differ; empty if there is none."""
+    """Twelve digits, beyond which libraries and machines differ, for programs; empty for None."""
     return "" if value is None else f"{value:.12g}"

@@ -1,4 +1,4 @@
-"""Methods with and without a wrapper, side by side, and what the wrapper gains."""
+"""Methods with and without a wrapper side by side, and the gain of the wrapper."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Family:
 
     @property
     def row(self) -> Entry:
-        """What the row of the table is known by: the base, or what wraps it where it did not run."""
+        """The entry that names the row: the base method, or a wrapped one if the base did not run."""
         return self.plain or next(iter(self.wrapped.values()))
 
 
@@ -109,7 +109,7 @@ def _side_by_side(
 
 
 def _named(families: Sequence[Family]) -> dict[str, dict[RowKey, Entry]]:
-    """The measured columns, the plain one first: name → its entries by the row they stand in."""
+    """Name of a measured column → its entries by row; the plain column comes first."""
     names = dict.fromkeys(name for family in families for name in family.wrapped)
     wrapped = {
         name: {key_of(family.row): family.wrapped[name] for family in families if name in family.wrapped}

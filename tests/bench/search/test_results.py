@@ -207,7 +207,7 @@ def test_a_table_of_tuned_methods_states_the_budget(tuning: Tuning) -> None:
         "scheduler": "none",
     }
     table = (tuning.folder / "runs" / "tiny" / "tables" / "tiny.md").read_text()
-    assert "tuned (4 trials a method, unit trials, rounds 4, seeds 2, search random" in table
+    assert "tuned (4 trials per method, unit trials, rounds 4, seeds 2, search random" in table
     chosen = load_tuned(tuning.folder / "tuned" / "tiny" / "fedavg.yaml").best.set
     config = read(tuning.folder / "runs" / "tiny" / plan["cells"][0]["dir"] / "config.json")
     rate = (config["method"]["hyperparameters"]["optimiser"] or config["training"]["optimiser"])["lr"]

@@ -115,7 +115,7 @@ def test_another_model_in_the_same_row_is_refused_also_at_other_seeds(tmp_path: 
 def test_a_model_that_was_set_for_one_run_alone_is_refused(tmp_path: Path) -> None:
     first = load_run(write_run(tmp_path / "a", cells_of("fedavg"), set={"model.layers": 2}))
     second = load_run(write_run(tmp_path / "b", cells_of("fedlsa"), set={"training.rounds": 20}))
-    with pytest.raises(UserError, match=r"model is model\.layers = 2 in .* and as the suite has it in "):
+    with pytest.raises(UserError, match=r"model is model\.layers = 2 in .* and as in the suite in "):
         merge_runs([first, second])
 
 

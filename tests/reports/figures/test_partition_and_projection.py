@@ -81,6 +81,6 @@ def test_a_damaged_projection_is_a_plain_error_before_any_figure(tmp_path: Path,
     run = write_run(tmp_path, [cell])
     file = run / cell.dir / "projection.npz"
     damaged(file, damage)
-    with pytest.raises(UserError, match=r"projection\.npz cannot be read .*: delete it and make the report"):
+    with pytest.raises(UserError, match=r"projection\.npz cannot be read .*; delete it and make the report"):
         write_figures(load_run(run), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()

@@ -40,7 +40,7 @@ def test_trials_stand_over_the_value_of_every_searched_key() -> None:
     assert {"0.001", "0.01", "0.1", "1"} <= {text.get_text() for text in lam.get_xticklabels()}
     assert [list(panel.get_lines()[0].get_xdata()) for panel in figure.axes] == [[0.1, 0.1], [2, 2]]
     assert lam.get_ylim() == epochs.get_ylim()
-    assert "3 of 6 trials did not run all rounds" in str(figure.get_supxlabel())
+    assert "3 of 6 trials did not complete all rounds" in str(figure.get_supxlabel())
 
 
 def test_choices_are_categories_and_a_default_beside_them_is_one_too() -> None:
@@ -57,7 +57,7 @@ def test_choices_are_categories_and_a_default_beside_them_is_one_too() -> None:
 def test_a_default_that_no_axis_has_is_said_in_words() -> None:
     decay = SearchedKey("weight_decay", "log_uniform", 0.0)
     (panel,) = drawn_trials(decay, tried=[(0.0,), (0.001,), (0.01,)]).axes
-    assert panel.get_xlabel() == "weight_decay\n(the default, 0, is not on this axis)"
+    assert panel.get_xlabel() == "weight_decay\n(default 0 is not on this axis)"
     assert points_of(panel) == [[[0.001, 51], [0.01, 52]], []]
 
 

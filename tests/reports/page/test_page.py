@@ -197,10 +197,10 @@ def test_gaps_are_said_and_numbers_that_are_none_are_not_shown(browser: Any, tmp
         assert page.locator(".notice li").all_inner_texts() == [
             "Failed: FedProx seed 0: out of <b>memory</b>",
             "Not finished, left out of the tables: FedLSA seed 0.",
-            "Planned, without any record yet: FedProto seed 0.",
+            "Planned, not started: FedProto seed 0.",
             "The history ends before the last round: FedAvg seed 0.",
-            "A final accuracy has no finite value and counts as missing: FedAvg seed 1.",
-            "Values of the history that are not finite are left out of curves: FedAvg seed 1.",
+            "Final accuracy is not finite and counts as missing: FedAvg seed 1.",
+            "Values in the history that are not finite are left out of the curves: FedAvg seed 1.",
         ]
         average = page.locator("#overview tbody tr", has_text="FedAvg").locator("td").nth(2)
         assert average.inner_text() == "50.001/2"
@@ -208,7 +208,9 @@ def test_gaps_are_said_and_numbers_that_are_none_are_not_shown(browser: Any, tmp
         page.locator("#curves-chart svg").focus()
         drawn = page.locator("#curves-chart path[data-name=FedAvg]").get_attribute("d")
         assert drawn.count(",") == 8  # rounds 1 to 9 without the fifth
-        assert "No seed has finished yet, so these show what there is: FedLSA." in page.inner_text("#curves")
+        assert "No seed has finished yet, so the curves show the rounds so far: FedLSA." in page.inner_text(
+            "#curves"
+        )
         states = page.locator("#cells tbody .state").all_inner_texts()
         assert states == ["done", "done", "failed", "unfinished", "missing"]
         for row in page.locator("#cells tbody tr").all():
@@ -230,4 +232,4 @@ def test_the_header_says_that_files_were_changed_since_the_commit(
 
 def test_a_plan_alone_makes_a_page(browser: Any, tmp_path: Path) -> None:
     with opened(browser, page_of(write_run(tmp_path, [Planned("fedavg", 0)]))) as page:
-        assert "Planned, without any record yet: FedAvg seed 0." in page.locator(".notice").inner_text()
+        assert "Planned, not started: FedAvg seed 0." in page.locator(".notice").inner_text()

@@ -69,7 +69,7 @@ def test_the_same_records_give_the_same_bytes_in_another_process(run_dir: Path, 
 
 
 def test_an_unknown_format_gets_the_nearest_name_and_writes_nothing(run_dir: Path) -> None:
-    with pytest.raises(UserError, match="Unknown table format 'latx': did you mean 'latex'"):
+    with pytest.raises(UserError, match="unknown format 'latx'; did you mean 'latex'"):
         write(run_dir, ["md", "latx"], run_dir / "tables")
     assert not (run_dir / "tables").exists()
 

@@ -33,7 +33,7 @@ def test_markdown_has_a_line_a_method_and_the_marks(table: Table) -> None:
     by_label = {row[0]: row[1:] for row in cells[2:]}
     assert by_label["FedLSA"][0] == "**92.00 ± 2.00**"
     assert by_label["FedLSA"][2] == r"**73.50 ± 1.00**<sup>\*</sup>"
-    assert r"- <sup>\*</sup> differs from FedAvg (paired t-test" in text
+    assert r"- <sup>\*</sup> significantly different from FedAvg (paired t-test" in text
     assert by_label["FedAvg"][0] == "<ins>82.00 ± 2.00</ins>"
     assert by_label["FedProx"] == ["–"] * 5
     assert by_label["*Local*"][0] == "50.00 ± 0.00"

@@ -32,7 +32,7 @@ def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Pat
     result.write_text(json.dumps({**json.loads(result.read_text()), "oracle": None}))
     table = domain_table(load_run(tmp_path))
     assert set(texts(table, "ggeur")) == {"–"}
-    assert "No finite value, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
+    assert "Not finite, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
     assert cell(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
 
 
@@ -49,7 +49,7 @@ def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
     statistics = summary_table(load_run(tmp_path), "")
     assert [row.signs for row in statistics.rows] == [(), (), ("†",)]
     for each in (table, statistics):
-        assert any(note.startswith("† run as the paper's code does it") for note in notes(each))
+        assert any(note.startswith("† run exactly as the paper's code") for note in notes(each))
 
 
 def test_as_published_is_marked_if_only_a_later_variant_has_begun(tmp_path: Path) -> None:

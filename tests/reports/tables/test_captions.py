@@ -40,14 +40,14 @@ def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None
     assert cell(table, "FedAvg", "mnist").signs == ()
     assert cell(table, "FedAvg", "fonts").signs == ("2/3",)
     assert texts(table, "FedLSA") == ["–", "50.00 ± 0.00", "–", "–", "–"]
-    assert "No finite value, treated as missing: FedAvg seed 2 on fonts." in notes(table)
+    assert "Not finite, treated as missing: FedAvg seed 2 on fonts." in notes(table)
 
 
 def test_replies_that_were_left_out_are_counted(tmp_path: Path) -> None:
     history = [{"round": number, "clients": 3, "dropped": number} for number in (1, 2, 3)]
     sound = seeds("fedavg", FEDAVG)
     diverged = seeds("fedprox", FEDPROX[:1], history=history, dropped=6)
-    said = "Clients' replies left out, as they held NaN or infinity: FedProx seed 0 (6 of 9)."
+    said = "Client replies dropped because they contained NaN or infinity: FedProx seed 0 (6 of 9)."
     assert said in notes(make(tmp_path / "some", [*sound, *diverged]))
     assert not any("left out" in note for note in notes(make(tmp_path / "none", sound)))
 
@@ -71,13 +71,13 @@ def test_tuning_validation_and_a_dirty_commit_are_said(tmp_path: Path) -> None:
     cells = seeds("fedavg", FEDAVG, validation=0.2, commit="0123456789abcdef-dirty")
     tuning = {"trials": 40, "search": "optuna", "space": "wide", "selected_on": "validation"}
     table = make(tmp_path, cells, tuning={**tuning, "methods": {"fedavg": {"trials": 40}}})
-    said = "hyperparameters: tuned (40 trials a method, search optuna, space wide), selected on validation;"
+    said = "hyperparameters: tuned (40 trials per method, search optuna, space wide), selected on validation;"
     assert said in table.caption
     assert "validation: 20 % of train" in table.caption
     assert "commit: 0123456789ab-dirty." in table.caption
 
 
-@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", " of other data")])
+@pytest.mark.parametrize(("checksum", "said"), [(None, ""), (CHECKSUM, ""), ("0", ", on other data")])
 def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, said: str) -> None:
     tuning = {"selected_on": "validation", "methods": {"fedavg": {"data_checksum": checksum}}}
     table = make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning)
@@ -90,7 +90,7 @@ def test_a_choice_on_other_data_is_said(tmp_path: Path, checksum: str | None, sa
         ({"trials": 8, "methods": {"fedavg": {"trials": 8}, "fedlsa": {"trials": 4}}}, "fedavg 8, fedlsa 4"),
         ({"methods": {"fedavg": {}}}, "hyperparameters: tuned;"),
         ({"search": "grid", "time_budget": None}, "hyperparameters: tuned (search grid);"),
-        ({"trials": 8, "methods": ["fedavg"]}, "hyperparameters: tuned (8 trials a method);"),
+        ({"trials": 8, "methods": ["fedavg"]}, "hyperparameters: tuned (8 trials per method);"),
     ],
 )
 def test_a_tuning_budget_is_said_however_much_of_it_is_known(
@@ -105,7 +105,7 @@ def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_pa
         *seeds("fedlsa", FEDLSA[:2], commit=None, checksum="f" * 64, rounds=10),
     ]
     table = make(tmp_path, cells)
-    for statement in ("rounds: mixed", "data checksum: mixed", "commit: mixed", "their number is mixed"):
+    for statement in ("rounds: mixed", "data checksum: mixed", "commit: mixed", "numbers of seeds differ"):
         assert statement in table.caption
     assert "Mixed commit: 0123456789ab (FedAvg); unknown (FedLSA)." in notes(table)
     assert "Mixed number of rounds: 20 (FedAvg); 10 (FedLSA)." in notes(table)
@@ -127,14 +127,14 @@ def test_the_caption_names_the_encoder_that_was_used(tmp_path: Path) -> None:
 def test_of_two_references_the_first_counts_and_a_note_says_so(tmp_path: Path) -> None:
     cells = [*seeds("fedavg", FEDAVG, label="FedAvg (a)"), *seeds("fedavg", FEDPROX, label="FedAvg (b)")]
     run = load_run(write_run(tmp_path, [*cells, *seeds("fedlsa", FEDLSA)]))
-    said = "Methods are compared with FedAvg (a), the first of FedAvg (a), FedAvg (b)."
+    said = "The reference is FedAvg (a), the first of the rows FedAvg (a), FedAvg (b)."
     assert said in notes(domain_table(run)) and said in notes(summary_table(run, ""))
     assert cell(domain_table(run), "FedAvg (a)", "Δ").text == "0.00"
     alone = make(tmp_path / "alone", seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA))
-    assert not [note for note in notes(alone) if "compared with" in note]
+    assert not [note for note in notes(alone) if "The reference is" in note]
 
 
 def test_several_variants_of_one_reference_are_one_reference(tmp_path: Path) -> None:
     cells = [*seeds("fedavg", FEDAVG, variant="β=0.1"), *seeds("fedavg", FEDAVG, variant="β=0.5")]
     table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
-    assert not [note for note in notes(table) if "compared with" in note]
+    assert not [note for note in notes(table) if "The reference is" in note]

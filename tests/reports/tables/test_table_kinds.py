@@ -65,7 +65,7 @@ def test_own_accuracy_stands_beside_its_variant(tmp_path: Path) -> None:
     table = variant_table(load_run(write_run(tmp_path, cells, kind="variants")))
     assert table.columns == ("a", "b", "b own")
     assert texts(table, "FedProto") == ["", "71.00 ± 1.00", "95.00 ± 0.00"]
-    assert any("Own: mean over the clients" in note for note in notes(table))
+    assert any("Own: accuracy on each client's own test data" in note for note in notes(table))
 
 
 ABLATION = {"kind": "ablation", "switches": {"compactness": "L_COM", "separation": "L_SEP"}}
@@ -134,7 +134,10 @@ def test_with_and_without_a_wrapper_side_by_side(tmp_path: Path) -> None:
     assert gain.signs == ("*",) and gain.p is not None and gain.p < 0.05
     assert (partial.signs, partial.p) == (("2/3",), None)
     assert texts(table, "Central")[7:] == ["", ""]
-    assert any(note.startswith("* differs from the same method without ggeur") for note in notes(table))
+    assert any(
+        note.startswith("* significantly different from the same method without ggeur")
+        for note in notes(table)
+    )
 
 
 def test_wrapped_rows_with_labels_of_their_own_have_columns_of_their_own(tmp_path: Path) -> None:
@@ -234,10 +237,10 @@ def test_worst_domain_last_rounds_and_oracle(tmp_path: Path) -> None:
 def test_the_statistics_say_how_intervals_and_tests_are_made(tmp_path: Path) -> None:
     said = notes(summary_table(load_run(write_run(tmp_path, seeds("fedavg", FEDAVG))), ""))
     assert said[:2] == [
-        "95 % interval: of the mean AVG over seeds, Student's t below 5 seeds and percentile bootstrap "
-        "(2000 resamples) from 5 on; intervals and tests need 3 seeds.",
-        "p: paired t-test over seeds × domains, corrected after Holm over the methods; the domains of a "
-        "seed depend on each other: with few seeds, p may be far too small.",
+        "95 % interval: of the mean AVG over seeds; Student's t with fewer than 5 seeds, percentile "
+        "bootstrap (2000 resamples) with 5 or more; intervals and tests need at least 3 seeds.",
+        "p: paired t-test over seeds × domains, Holm-corrected over the methods; the domains of one seed are "
+        "not independent, so with few seeds p may be far too small.",
     ]
 
 
@@ -250,7 +253,7 @@ def test_the_cautious_test_is_told_beside_the_usual_one(tmp_path: Path) -> None:
     assert small < large
     said = f"FedLSA {2 * small:.3f}, FedProx {max(2 * small, large):.3f}"
     both = write_run(tmp_path / "both", [cell for m, by_seed in tests.items() for cell in seeds(m, by_seed)])
-    assert f"p vs FedAvg over the AVG of each seed alone, the cautious test: {said}." in notes(
+    assert f"p vs FedAvg from one AVG per seed, the more cautious test: {said}." in notes(
         summary_table(load_run(both), "")
     )
     first = {method: [values[:1] for values in by_seed] for method, by_seed in tests.items()}
@@ -270,5 +273,5 @@ def test_a_plan_without_the_settings_of_its_table_says_what_to_do(
     tmp_path: Path, kind: str, setting: str
 ) -> None:
     run = load_run(write_run(tmp_path, seeds("fedavg", FEDAVG), kind=kind))
-    with pytest.raises(UserError, match=f"has no table.{setting}: run the suite again"):
+    with pytest.raises(UserError, match=f"has no table.{setting}; run the suite again"):
         tables_of(run)

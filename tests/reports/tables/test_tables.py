@@ -48,14 +48,16 @@ def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
     assert prox.p_best == pytest.approx(behind)
     assert cell(table, "FedAvg", "AVG").p is None and cell(table, "Central", "AVG").p is None
     assert table.reference == "FedAvg"
-    assert any(note.startswith("* differs from FedAvg (paired t-test") for note in notes(table))
+    assert any(
+        note.startswith("* significantly different from FedAvg (paired t-test") for note in notes(table)
+    )
 
 
 def test_two_seeds_have_neither_interval_nor_test_and_the_table_says_so(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
     average = cell(table, "FedLSA", "AVG")
     assert (average.p, average.p_best, average.interval) == (None, None, None)
-    assert "Too few seeds for tests and intervals, which need 3." in notes(table)
+    assert "Too few seeds: tests and intervals need at least 3." in notes(table)
 
 
 def test_every_bold_cell_inside_the_noise_has_the_sign(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_a_lead_inside_the_noise_is_bold_only_with_a_sign(tmp_path: Path) -> Non
     best = cell(table, "FedProx", "AVG")
     assert (best.text, best.mark, best.signs) == ("61.67 ± 1.53", "best", ("≈",))
     assert cell(table, "FedAvg", "AVG").signs == ()
-    assert any(note.startswith("≈ lead inside the noise") for note in notes(table))
+    assert any(note.startswith("≈ not significantly ahead of the runner-up") for note in notes(table))
 
 
 def test_two_seeds_are_never_a_clear_lead(tmp_path: Path) -> None:
@@ -160,7 +162,9 @@ def test_delta_is_taken_at_the_seeds_that_both_rows_have(tmp_path: Path) -> None
         "FedProto": ("–", 0, ()),
     }
     assert found["FedProto"].missing
-    assert any("Δ: AVG minus that of FedAvg, mean over the seeds that both have." in n for n in notes(table))
+    assert any(
+        "Δ: AVG minus the AVG of FedAvg, mean over the seeds that both have." in n for n in notes(table)
+    )
 
 
 def test_own_accuracy_has_a_column_only_where_a_result_has_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ function openCell(content, cell) {
     element("p", { class: `state ${cell.state}`, style: "margin-top:.75rem" }, cell.error ? `failed: ${cell.error}` : cell.state),
     element("h3", {}, "Run it again"), commandOf(cell, line.label, content.variants.length),
     ...finalOf(cell, setting), ...historyOf(cell, setting),
-    element("h3", {}, "Configuration"), cell.config ? definitions(cell.config) : element("p", { class: "lead" }, "There is no record of it yet."),
+    element("h3", {}, "Configuration"), cell.config ? definitions(cell.config) : element("p", { class: "lead" }, "Not recorded yet."),
     ...(cell.result ? [element("h3", {}, "Environment"), definitions({ ...cell.result.provenance, ...cell.result.timing })] : []),
   ];
   dialog.replaceChildren(head, element("div", { class: "body" }, ...parts));
@@ -55,7 +55,7 @@ function finalOf(cell, setting) {
 
 function historyOf(cell, setting) {
   const history = cell.history;
-  if (!history) return [element("h3", {}, "History"), element("p", { class: "lead" }, "There is no record of a round yet.")];
+  if (!history) return [element("h3", {}, "History"), element("p", { class: "lead" }, "No rounds recorded yet.")];
   const box = element("div", { class: "chart" });
   const names = ["AVG", ...setting.domains];
   const series = names.map((name, place) => {

@@ -18,7 +18,7 @@ function curvesSection(content, looks) {
     const silent = state.axis === "bytes" ? series.filter((one) => one.sendsNothing).map((one) => one.name) : [];
     const text = metric.selectedOptions[0].textContent;
     note.textContent = `${text}. Mean over the finished seeds at the rounds that all of them have; band: ± sample standard deviation.`
-      + (open.length ? ` No seed has finished yet, so these show what there is: ${open.join(", ")}.` : "")
+      + (open.length ? ` No seed has finished yet, so the curves show the rounds so far: ${open.join(", ")}.` : "")
       + (silent.length ? ` Nothing is sent by ${silent.join(", ")}.` : "");
     return lineChart(width, { series, x: { label: AXIS_LABELS[state.axis], kind: state.axis, log: state.axis === "bytes" && isWide(series) }, y: { label: text, digits: isAccuracy(state.metric) ? 2 : undefined } });
   });

@@ -1,4 +1,4 @@
-// A row a method: our mean with its spread, and the printed number beside it.
+// One row per method: our mean with its spread, and the published number.
 function pairChart(width, { rows, looks }) {
   const left = Math.min(width * 0.34, 20 + 7.4 * Math.max(...rows.map((row) => row.name.length)));
   const right = 64;
@@ -10,7 +10,7 @@ function pairChart(width, { rows, looks }) {
   const [low, high] = [Math.min(...reach) - pad, Math.max(...reach) + pad];
   const atX = (value) => left + ((value - low) / (high - low || 1)) * (width - left - right);
   const bottom = rows.length * step + 6;
-  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "Our accuracies beside the printed ones" });
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "Our accuracies and the published ones" });
   for (const tick of ticks) {
     root.append(svg("line", { class: "gridline", x1: atX(tick), x2: atX(tick), y1: 0, y2: bottom }),
       svg("text", { x: atX(tick), y: bottom + 16, "text-anchor": "middle" }, fixed(tick, digits)));
@@ -33,7 +33,7 @@ function pairChart(width, { rows, looks }) {
   return root;
 }
 
-// A bubble for each client and class; its area is the number of samples.
+// One bubble per client and class; its area is the number of samples.
 function bubbleChart(width, { classes, clients }) {
   const domains = [...new Set(clients.map(([, domain]) => domain))];
   const names = clients.map(([name, domain]) => (domain ? `${domain} · ${name}` : name));

@@ -17,5 +17,5 @@ function groupsSection(content) {
       figures.push(element("figure", {}, element("h3", {}, [capital(group.replaceAll("_", " ")), label, setting].filter(Boolean).join(", ")), box, heatScale(Math.min(...known), Math.max(...known), 2)));
     }
   }));
-  return figures.length ? section("inside", "Inside the methods", "What the methods record about themselves, mean over the finished seeds.", element("div", { class: "multiples" }, ...figures)) : null;
+  return figures.length ? section("inside", "Method metrics", "Metrics that the methods record, mean over the finished seeds.", element("div", { class: "multiples" }, ...figures)) : null;
 }

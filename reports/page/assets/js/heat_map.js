@@ -1,4 +1,4 @@
-// Stops of cividis, which is even in lightness: it reads alike in grey and with any colour vision.
+// Stops of cividis, which is perceptually uniform: it reads the same in grey and with any colour vision.
 const HEAT = [[0, 32, 77], [53, 69, 108], [102, 105, 112], [148, 142, 119], [203, 186, 105], [255, 234, 70]];
 function heatColour(share) {
   const at = Math.min(0.9999, Math.max(0, share)) * (HEAT.length - 1);

@@ -1,7 +1,7 @@
 function overviewSection(content, showCells) {
   const results = content.tables.filter((table) => table.name !== "statistics");
   const missing = content.problems.length
-    ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Not everything is here."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
+    ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Some results are missing."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
   return section("overview", "Results", null, missing, oneOf(results, showCells));
 }
 
@@ -10,7 +10,7 @@ function statisticsSection(content, showCells) {
   return tables.length ? section("statistics", "Statistics", null, oneOf(tables, showCells)) : null;
 }
 
-// A table, and where there are several a choice between them.
+// A table, or several with a menu to choose from.
 function oneOf(tables, showCells) {
   const holder = element("div");
   const show = (place) => holder.replaceChildren(resultTable(tables[place], showCells));
@@ -59,7 +59,7 @@ function resultCell(cell, label, table, column) {
     spread === undefined ? null : element("span", { class: "spread" }, ` ± ${spread}`), ...(cell.signs || []).map((sign) => element("sup", {}, sign)));
 }
 
-// One stop of the Tab key for all values; the arrow keys go on from there.
+// One tab stop for all values; the arrow keys move between them.
 function moveWithArrows(table) {
   const first = table.querySelector("td[tabindex]");
   if (first) first.tabIndex = 0;

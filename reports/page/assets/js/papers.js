@@ -7,7 +7,7 @@ function papersSection(content, looks) {
   const box = element("div", { class: "chart" });
   const again = drawn(box, (width) => {
     const rows = pairs.filter((pair) => pair.column === state.column && pair.variant === state.variant).map((pair) => ({ ...pair, std: pair.std ?? null, name: content.lines[pair.line].label }));
-    return rows.length ? pairChart(width, { rows, looks }) : element("p", { class: "lead" }, "Nothing is printed for this choice.");
+    return rows.length ? pairChart(width, { rows, looks }) : element("p", { class: "lead" }, "No published numbers for this selection.");
   });
   const tools = element("div", { class: "tools" },
     variants.length > 1 ? choice("Setting", variants.map((place) => [place, content.variants[place].name]), state.variant, (place) => { state.variant = Number(place); again(); }) : null,
@@ -17,5 +17,5 @@ function papersSection(content, looks) {
     element("span", {}, svg("svg", { width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, svg("path", { d: MARKERS[3](4.5), fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 1.5 })), "printed"),
     element("span", {}, "right: ours minus printed, in points"));
   const notes = Object.entries(sources).map(([paper, trust]) => element("li", {}, `${paper}: ${trust}.`));
-  return section("papers", "Beside the papers", null, tools, key, element("figure", {}, box), element("ul", { class: "footnotes" }, ...notes));
+  return section("papers", "Compared with papers", null, tools, key, element("figure", {}, box), element("ul", { class: "footnotes" }, ...notes));
 }

@@ -22,7 +22,7 @@ function swatch(look) {
     svg("path", { d: "M1,6H25", class: "line", stroke: look.colour, "stroke-dasharray": look.dash }), marker(look, 13, 6));
 }
 
-// Round numbers that cover a range in about so many steps.
+// Round numbers that cover a range in about this many steps.
 function niceTicks(low, high, about) {
   if (low === high) { low -= Math.abs(low) * 0.05 || 0.5; high += Math.abs(high) * 0.05 || 0.5; }
   const rough = (high - low) / about;

@@ -25,6 +25,6 @@ function sensitivitySection(content) {
     const known = values.flat().filter((value) => value !== null);
     return element("figure", {}, element("h3", {}, `${grid.line}: ${grid.names.join(" × ")}`), box, heatScale(Math.min(...known), Math.max(...known)));
   });
-  return section("sensitivity", "Sensitivity", `${panels.length ? "One setting changes and all others stay; bars: ± sample standard deviation over seeds. " : ""}${maps.length ? "Maps: two settings change, final test accuracy, mean over seeds." : ""}`,
+  return section("sensitivity", "Sensitivity", `${panels.length ? "One setting varies while all others are fixed; bars: ± sample standard deviation over seeds. " : ""}${maps.length ? "Maps: two settings vary; final test accuracy, mean over seeds." : ""}`,
     lines.length > 1 ? key : null, element("div", { class: "multiples" }, ...panels, ...maps));
 }

@@ -1,4 +1,4 @@
-const TITLES = { overview: "Results", statistics: "Statistics", curves: "Curves", sensitivity: "Sensitivity", inside: "Inside", partition: "Partition", papers: "Papers", cells: "Cells" };
+const TITLES = { overview: "Results", statistics: "Statistics", curves: "Curves", sensitivity: "Sensitivity", inside: "Metrics", partition: "Partition", papers: "Papers", cells: "Cells" };
 
 function describe(content) {
   document.getElementById("suite").textContent = `${content.suite.name}, version ${content.suite.version}`;
@@ -28,7 +28,7 @@ async function start() {
   startTheme();
   const main = document.getElementById("main");
   if (typeof DecompressionStream === "undefined") {
-    main.append(element("p", { class: "notice" }, "This browser is too old for this page; any from 2023 on will do. The numbers are in the folder tables beside this file."));
+    main.append(element("p", { class: "notice" }, "This browser is too old for this page; use one from 2023 or later. The numbers are also in the folder tables next to this file."));
     return;
   }
   const content = await readContent();
