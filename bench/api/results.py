@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bench.errors import UserError
 from bench.records.reader import Run, load_run
+from reports.render.notebook import ShownTable, shown
 from reports.report import FORMATS, Report
-from reports.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,16 +29,16 @@ class Result:
         return self.records.sources[0]
 
     @property
-    def tables(self) -> Sequence[Table]:
+    def tables(self) -> Sequence[ShownTable]:
         """All tables: those that the suite asks for, then the statistics of each variant."""
-        return self._report.tables
+        return [shown(table) for table in self._report.tables]
 
     @property
     def failures(self) -> dict[str, str]:
         """Cell → why it has no result."""
         return {cell.name: cell.error or "not finished" for cell in self.records.cells if cell.result is None}
 
-    def table(self, variant: str | None = None) -> Table:
+    def table(self, variant: str | None = None) -> ShownTable:
         """The paper-style table: the first, or that of the named variant of the suite."""
         if variant is None:
             return self.tables[0]

@@ -1,9 +1,6 @@
-"""FedSDG and the personalised methods it is compared with: penalties, rates, what stays with a client."""
+"""FedSDG: penalties, rates, figures and refusals."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+<<<<<<< HEAD
 from bench.contract.models import MODELS
 from bench.contract.runs import Course
 from bench.engine.checkpoints import load_state
+=======
+>>>>>>> methods
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
@@ -25,9 +25,6 @@ from bench.suite.planning import plan_cells
 from kit.contract import (
     PLAIN,
     assert_close,
-    differing,
-    resumed,
-    run,
     samples,
     tiny_problem,
     tiny_task,
@@ -36,9 +33,7 @@ from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
 from methods.core.task import initial_tree
-from methods.ditto import Ditto
 from methods.fedlora import FedLoRA
-from methods.fedrep import FedRep
 from methods.fedsdg import GATES, FedSDG, personal
 from methods.modules.lora import adapted_layers
 
@@ -174,6 +169,7 @@ def test_granularity(granularity: str, count: int) -> None:
     assert passed == pytest.approx([1 / (1 + np.exp(-at)) for at in expected])
 
 
+<<<<<<< HEAD
 # What travels and what stays
 
 
@@ -265,6 +261,8 @@ def test_personal_accuracy_is_that_of_the_clients_own_models() -> None:
     assert scores["test"] == federation.evaluate(personal=False)["test"]
 
 
+=======
+>>>>>>> methods
 # Figures
 
 
@@ -298,76 +296,6 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
 def test_a_model_without_adapters_is_refused_in_one_sentence(kind: type[FedSDG] | type[FedLoRA]) -> None:
     with pytest.raises(ValueError, match=r"^needs a model with LoRA branches: choose vit_mini or vit_lora$"):
         kind().check(tiny_task("mlp", PLAIN, clients=2, seed=0))
-
-
-def test_fedrep_needs_something_to_share() -> None:
-    with pytest.raises(ValueError, match="has nothing to share"):
-        FedRep().check(tiny_task("head", PLAIN, clients=2, seed=0))
-
-
-# Ditto and FedRep, beside loops by hand
-
-
-def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Tensor]]:
-    task = tiny_task("mlp", SGD(lr=0.1), clients=2, seed=0)
-    x, y = samples(8, MODELS["mlp"].shape, "hand")
-    order = [torch.arange(8), torch.arange(8).flip(0)]
-    state = client(task) if client else method.client(task)
-    message = {"model": method.server(task)["model"]}
-    reply, kept = method.local(task, state, message, RaggedBatches(Samples(x, y), order, 4))
-    return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
-
-
-def test_ditto_pulls_the_own_model_towards_the_sent_one() -> None:
-    def own_start(task: Task) -> Any:
-        return {"model": task.initial.map(lambda leaf: leaf + 0.3)}
-
-    task, reply, kept, data, parts = mlp_round(Ditto(lam=0.7), own_start)
-    w = task.initial
-    v = own_start(task)["model"]
-    y = w
-    for at in parts:
-        for which in ("v", "y"):
-            start = v if which == "v" else y
-            leaves = {name: leaf.clone().requires_grad_() for name, leaf in start.items()}
-            logits = functional_call(task.model, leaves, (data.x[at],))
-            nn.functional.cross_entropy(logits, data.y[at]).backward()
-            pull = 0.7 if which == "v" else 0.0
-            moved = Tree(
-                {
-                    name: (leaf - 0.1 * (leaf.grad + pull * (leaf - w[name]))).detach()
-                    for name, leaf in leaves.items()
-                }
-            )
-            if which == "v":
-                v = moved
-            else:
-                y = moved
-    assert_close(kept["model"], v, tolerance=1e-6)
-    assert_close(reply["model"], y, tolerance=1e-6)
-
-
-def test_fedrep_trains_the_head_first_and_then_the_rest() -> None:
-    task, reply, kept, data, parts = mlp_round(FedRep(head_passes=3), None)
-    leaves = {name: leaf.clone() for name, leaf in task.initial.items()}
-
-    def descend(at: Tensor, wanted: str) -> None:
-        own = [name for name in leaves if name.startswith("classifier.") == (wanted == "head")]
-        for name in own:
-            leaves[name].requires_grad_()
-        logits = functional_call(task.model, leaves, (data.x[at],))
-        grads = torch.autograd.grad(
-            nn.functional.cross_entropy(logits, data.y[at]), [leaves[name] for name in own]
-        )
-        for name, grad in zip(own, grads, strict=True):
-            leaves[name] = (leaves[name] - 0.1 * grad).detach()
-
-    for at in parts * 3:
-        descend(at, "head")
-    for at in parts:
-        descend(at, "rest")
-    assert_close({**reply["model"], **kept["head"]}, leaves, tolerance=1e-6)
-    assert not set(reply["model"]) & set(kept["head"])
 
 
 # The suites
