@@ -47,7 +47,7 @@ def run(
 
     `suite` is the name of a suite, the path of its file, or its content. `methods` holds names ("fedavg"),
     paths of Python files, classes, and objects with hyperparameters of their own (`FedProx(mu=0.1)`); a class
-    may be defined in the script or notebook at hand. `dataset` and `model` take what `bench.data.from_arrays`,
+    may be defined in a script or notebook. `dataset` and `model` take what `bench.data.from_arrays`,
     `bench.data.from_folder` and `bench.models.from_module` return, or a mapping as in a suite file.
     `overrides` sets dotted keys, such as {"training.epochs": 1, "fedlsa.lam": 0.7}.
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from bench.contract.runs import Course
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from kit.contract import (
-    WatchedProblem,
     differing,
     resumed,
     run,
@@ -29,25 +29,26 @@ ADAM = Adam(lr=1e-3, clip_norm=1.0)
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 
 
-@in_one_process
-def test_only_shared_adapters_and_the_head_travel(kind: type[Host]) -> None:
-    problem = WatchedProblem.of(tiny_problem(FedSDG(), optimiser=ADAM))
+def test_only_shared_adapters_and_the_head_travel() -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
     before = problem.task.initial
-    after = run(problem, kind(problem), rounds=2).server["model"]
+    course = Course.of(problem, rounds=2)
+    after = course.federation.server["model"]
     assert {"classifier.weight", "classifier.bias"} <= set(after)
     assert all(not torch.equal(after[name], before[name]) for name in after)
-    for work in problem.work:
-        for message in (work.message, work.reply):
+    for work in course.work:
+        for message in (work.message, work.reply.content):
             assert list(message) == ["model"]
             assert set(message["model"]) == set(before)
             assert not any("private" in name or "gate" in name for name in message["model"])
 
 
 def test_the_head_is_averaged() -> None:
-    problem = WatchedProblem.of(tiny_problem(FedSDG(alignment=None), optimiser=ADAM))
-    model = run(problem, LoopHost(problem), rounds=1).server["model"]
+    problem = tiny_problem(FedSDG(alignment=None), optimiser=ADAM)
+    course = Course.of(problem, rounds=1)
+    model = course.federation.server["model"]
     sizes = [len(y) for _, y in problem.train.values()]
-    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in problem.work]
+    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in course.work]
     np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from bench.contract.nests import flat
+from bench.contract.runs import standing
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS, WRAPPERS
-from kit.contract import assert_close, differing, flat, run, standing, tiny_problem
+from kit.contract import assert_close, differing, run, tiny_problem
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD, Adam, Group
 from methods.fedavg import FedAvg

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from bench.contract.models import MODELS
 from kit.contract import (
     PLAIN,
     assert_close,
     samples,
     tiny_task,
 )
-from kit.contract_models import MODELS
 from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD

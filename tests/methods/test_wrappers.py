@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from bench.contract.runs import standing
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS
-from kit.contract import differing, run, standing, tiny_problem
+from kit.contract import differing, run, tiny_problem
 from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import SGD, Adam
 from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
