@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from bench.contract.models import MODELS
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
