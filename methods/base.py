@@ -13,7 +13,7 @@ from methods.core.batches import Batch, Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
 from methods.core.losses import cross_entropy
 from methods.core.optimisers import Optimiser
-from methods.core.optional import FoldsReplies
+from methods.core.optional import Prelude
 from methods.core.task import Task
 from methods.core.training import Loss
 from methods.core.tree import Tree
@@ -23,9 +23,9 @@ __all__ = [
     "Batches",
     "Exchange",
     "FedAlgorithm",
-    "FoldsReplies",
     "Loss",
     "Message",
+    "Prelude",
     "Reply",
     "Samples",
     "State",
@@ -134,7 +134,7 @@ class FedAlgorithm(BaseModel, ABC):
         """What a client keeps to itself, before its first round."""
         return {}
 
-    def prelude(self, task: Task) -> Sequence[Exchange | FoldsReplies]:
+    def prelude(self, task: Task) -> Prelude:
         """Exchanges with all clients before round 1; every executor computes them client by client."""
         return []
 
@@ -155,8 +155,9 @@ class FedAlgorithm(BaseModel, ABC):
         """The server's next state, from the replies in the order of the clients' ids."""
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        """Class scores of the global model, or of a client's own model if its state is given."""
-        return task.logits(server["model"], x)
+        """Class scores by the server's model, or by a client's own if its state is given and has one."""
+        model = client["model"] if client and "model" in client else server["model"]
+        return task.logits(model, x)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         """Figures for the record of a round: about the server, or about a client if its state is given.

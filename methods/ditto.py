@@ -7,10 +7,10 @@ do the buffers of its model. The server's model is FedAvg's at every λ.
 """
 
 from pydantic import Field
-from torch import Tensor
 
 from methods.base import Batches, Message, State, Task
 from methods.fedavg import FedAvg
+from methods.fedprox import FedProx
 
 
 class Ditto(FedAvg):
@@ -24,14 +24,5 @@ class Ditto(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)
-        plain = self.objective(task, client, message)
-        sent = message["model"].only(task.trainable)
-        own = task.train(
-            client["model"],
-            lambda v, batch: plain(v, batch) + self.lam / 2 * (v.only(task.trainable) - sent).sqnorm(),
-            batches,
-        )
-        return reply, {"model": own}
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        return task.logits((client or server)["model"], x)
+        pulled = FedProx(mu=self.lam).objective(task, client, message)
+        return reply, {"model": task.train(client["model"], pulled, batches)}

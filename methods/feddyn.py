@@ -33,11 +33,12 @@ class FedDyn(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        sent = message["model"].only(task.trainable)
+        sent: Tree = message["model"].only(task.trainable)
+        correction: Tree = client["g"]
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             distance = (y.only(task.trainable) - sent).sqnorm()
-            return plain(y, batch) - client["g"].dot(y) + self.alpha / 2 * distance
+            return plain(y, batch) - correction.dot(y) + self.alpha / 2 * distance
 
         return loss
 

@@ -1,15 +1,14 @@
-"""FedMix: clients mix their samples with averages of everybody's.
+"""FedMix: clients mix their samples with averages of all clients' samples.
 
 Yoon et al., "FedMix: Approximation of Mixup under Mean Augmented Federated Learning", ICLR 2021. Before round
 1 every client uploads the means (x̄, ȳ) of groups of M samples; all clients get all of them and keep them.
-Client, with one (x̄, ȳ) drawn anew at every step and u = (1 − λ)x: the mean over the batch of
+Client, with one (x̄, ȳ) drawn at every step and u = (1 − λ)x: the mean over the batch of
     (1 − λ) ℓ(f(u), y) + λ ℓ(f(u), ȳ) + λ(1 − λ) ⟨∇_u ℓ(f(u), y), x̄⟩,
 Mixup's loss with x̄ to first order in λ. Each sample's inner product counts once in that mean.
 
-Groups are cut at random and have exactly M samples: what is left over, and a client with less than M samples,
-uploads nothing, so that no mean shows less than M. Pictures are averaged as the floats that models see.
-λ = 0.1 and M = 5 are of the paper's size; λ = 0 is FedAvg exactly. `naive` is the paper's NaiveMix: the
-inputs themselves are mixed, f((1 − λ)x + λx̄).
+Groups are drawn at random and have exactly M samples, so that every mean covers M of them; samples that are
+left over are not uploaded. Images are averaged as the floats that models see. λ = 0 is FedAvg exactly.
+`naive` is the paper's NaiveMix: the inputs themselves are mixed, f((1 − λ)x + λx̄).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Exchange, Loss, Message, Reply, State, Task, Tree
+from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
 from methods.fedavg import FedAvg
+from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
 
 
@@ -36,7 +36,7 @@ class FedMix(FedAvg):
     variant: Literal["taylor", "naive"] = "taylor"
     """The paper's FedMix (`taylor`), or its NaiveMix: the loss at the mixed inputs themselves."""
 
-    def prelude(self, task: Task) -> Sequence[Exchange]:
+    def prelude(self, task: Task) -> Prelude:
         return [MeansUp(self.group_size), MeansDown()] if self.lam > 0 else []
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
@@ -67,13 +67,10 @@ class FedMix(FedAvg):
 
 
 @dataclass(frozen=True)
-class MeansUp:
+class MeansUp(Upload):
     """Every client sends the means of its groups of samples."""
 
     group_size: int
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         pieces = [(task.floats(batch.x), one_hot(batch.y, task.classes)) for batch in batches.once()]
@@ -87,14 +84,11 @@ class MeansUp:
         return server | {"means": means}
 
 
-class MeansDown:
+class MeansDown(Download):
     """Every client gets the means of all clients and keeps them; the server keeps their number."""
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         return {"means": server["means"]} if "means" in server else {}
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        return {}, message
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         kept = {key: value for key, value in server.items() if key != "means"}

@@ -4,6 +4,7 @@ Tan et al., "FedProto: Federated Prototype Learning across Heterogeneous Clients
 Client: CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a global prototype (D = width of
 z); afterwards its prototypes are its class means of z under its final model. Server: per class the mean over
 the clients that hold it, or the mean weighted by count. In the first round there is no prototype, so no term.
+The pull acts on each sample, as in the public code; Eq. 6-8 print it for the client's class means.
 
 A client predicts the class whose global prototype is nearest to z, as in the paper, or with its own
 classifier (`prediction`). All clients begin with the same weights.
@@ -12,7 +13,6 @@ classifier (`prediction`). All clients begin with the same weights.
 from collections.abc import Mapping, Sequence
 
 from pydantic import Field
-from torch import Tensor
 
 from methods.base import Batches, Message, Reply, State, Task
 from methods.shared.prototypes import Prediction, PrototypeLearning
@@ -24,7 +24,7 @@ class FedProto(PrototypeLearning):
     has_global_model = False
 
     lam: float = Field(default=1.0, ge=0)
-    """λ, the weight of the pull; 1 is the paper's for all its datasets."""
+    """λ, the weight of the pull; 1 as in the paper, where the authors' code uses 0.1 on CIFAR-10."""
     prediction: Prediction = "prototypes"
     """The nearest prototype's class (as in the paper), or the classifier's; the other is recorded too."""
 
@@ -34,19 +34,12 @@ class FedProto(PrototypeLearning):
     def client(self, task: Task) -> State:
         return {"model": task.initial}
 
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return dict(server)
-
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         y = task.train(client["model"], self.objective(task, client, message), batches)
         return self.local_prototypes(task, y, batches), {"model": y}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return self.global_prototypes(server, replies)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        assert client is not None, "there is no global model"
-        return self.predict_with(task, server, client["model"], x)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {"classes_with_prototype": float(server["known"].sum())} if server else {}

@@ -6,7 +6,7 @@ CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a
 afterwards its prototypes are its class means of z under its final model. Server: the mean over the clients
 that hold the class, or the mean weighted by count. In the first round there is no prototype, so no term.
 The averaged classifier predicts, as in those papers; the nearest prototype is recorded beside it.
-λ = 0 is FedAvg with prototypes that nobody uses.
+λ = 0 is FedAvg with prototypes that are not used.
 """
 
 from collections.abc import Sequence
@@ -28,18 +28,12 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
     prediction: Prediction = "classifier"
     """The averaged classifier's class (as in those papers), or the nearest prototype's; both are recorded."""
 
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return dict(server)
-
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
         return reply | self.local_prototypes(task, reply["model"], batches), kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return super().aggregate(task, server, replies) | self.global_prototypes(server, replies)
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        return self.predict_with(task, server, server["model"], x)
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         if not ("known" in server and server["known"].all()):

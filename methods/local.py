@@ -6,8 +6,6 @@ table shows, for each domain, the mean accuracy over all clients' models.
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from methods.base import Batches, FedAlgorithm, Message, Reply, State, Task
 
 
@@ -30,7 +28,3 @@ class Local(FedAlgorithm):
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return server
-
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        assert client is not None, "local training has no global model"
-        return task.logits(client["model"], x)

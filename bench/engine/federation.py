@@ -13,7 +13,8 @@ from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import correct, fraction, own_accuracy, scores_by_others
 from bench.engine.hosts.base import Hosts
 from bench.engine.problem import Problem
-from methods.base import Exchange, FoldsReplies, Message, Reply, State, Task
+from methods.base import Exchange, Message, Reply, State, Task
+from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 

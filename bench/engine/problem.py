@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from methods.base import Exchange, FedAlgorithm, FoldsReplies, Task
+from methods.base import Exchange, FedAlgorithm, Task
 from methods.core.batches import Samples
+from methods.core.optional import FoldsReplies
 from methods.core.random import derive, generator
 
 

@@ -1,6 +1,6 @@
 """A client's samples, cut into the steps of one round.
 
-The same method code meets two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
+The same method code works on two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
 shorter, and `PaddedBatches`, where all clients of a round are stacked and padded to one shape, with masks
 that say which samples and which steps are real.
 """
@@ -95,14 +95,15 @@ class RaggedBatches:
         key = self._key
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
-            for part in order.split(GATHERED * self._size):
-                for xs, ys in zip(rows(x, part).split(self._size), y[part].split(self._size), strict=True):
+            for part in torch.split(order, GATHERED * self._size):
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
+                for xs, ys in zip(*pieces, strict=True):
                     yield Batch(xs, ys, key=key)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        pieces = zip(self._samples.x.split(PIECE), self._samples.y.split(PIECE), strict=True)
-        return (Batch(x, y) for x, y in pieces)
+        x, y = (torch.split(part, PIECE) for part in self._samples)
+        return (Batch(*piece) for piece in zip(x, y, strict=True))
 
 
 class PaddedBatches(NamedTuple):
@@ -146,7 +147,7 @@ class PaddedBatches(NamedTuple):
 PIECE = 128
 """Samples per piece of `once`."""
 GATHERED = 64
-"""Steps whose samples are brought together in one go: quicker than one by one, and of bounded size."""
+"""Steps whose samples are gathered at once: faster than step by step, and of bounded size."""
 
 
 def steps_of(orders: list[list[Tensor]], size: int) -> list[int]:

@@ -5,13 +5,13 @@ A method offers one of them by having its functions. Wrappers offer what the met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from torch import Generator, Tensor
 
 from methods.core.batches import Batches, Samples
-from methods.core.exchange import Message, Reply, State
+from methods.core.exchange import Exchange, Message, Reply, State
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
@@ -60,3 +60,7 @@ class FoldsReplies(Protocol):
 
     def finish(self, task: Task, server: State) -> State:
         """The server's state after the last reply."""
+
+
+Prelude: TypeAlias = Sequence[Exchange | FoldsReplies]
+"""Exchanges with all clients before round 1."""

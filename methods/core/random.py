@@ -17,8 +17,8 @@ _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
 _MIX = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
 _STREAM = 2**40
 """Numbers that one stream of a key can give before it meets the next."""
-_FRACTION_BITS = 24
-"""As many as a float32 holds."""
+_FRACTIONS = 2**24
+"""As many steps from 0 to 1 as a float32 can tell apart."""
 
 
 def derive(seed: int, stream: str, *keys: int) -> int:
@@ -58,8 +58,9 @@ def _finalised(bits: Tensor) -> Tensor:
 
 def _shifted(bits: Tensor, by: int) -> Tensor:
     """To the right, with zeros coming in."""
-    return (bits >> by) & (2 ** (64 - by) - 1)
+    kept: int = 2 ** (64 - by) - 1
+    return (bits >> by) & kept
 
 
 def _fraction(bits: Tensor, shift: int) -> Tensor:
-    return ((bits >> shift) & (2**_FRACTION_BITS - 1)).float() / 2**_FRACTION_BITS
+    return ((bits >> shift) & (_FRACTIONS - 1)).float() / _FRACTIONS

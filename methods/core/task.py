@@ -36,11 +36,11 @@ class Task:
     domains: tuple[int, ...] = ()
     """Client → number of its domain; empty where clients have samples of several domains."""
     input_shape: tuple[int, ...] | None = None
-    """Of one sample; None: unknown."""
+    """The shape of one sample; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
-        """Samples to compute with: bytes of pictures as the model's first layer turns them into floats."""
+        """Samples as floats: bytes of images as the model's first layer standardises them."""
         return x if x.is_floating_point() else self.model.pixels(x)
 
     def logits(self, params: Tree, x: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class Task:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """For looking without learning: no gradients, and batch norm uses and keeps its statistics."""
+        """No gradients, and batch norm uses its running statistics without updating them."""
         was_training = self.model.training
         if self._has_modes:
             self.model.eval()
@@ -88,7 +88,8 @@ class Task:
 
     @cached_property
     def device(self) -> torch.device:
-        return next(iter(self.initial.values())).device
+        first: Tensor = next(iter(self.initial.values()))
+        return first.device
 
     @cached_property
     def trainable(self) -> frozenset[str]:
@@ -122,7 +123,8 @@ class Task:
         )
 
     def _call(self, module: nn.Module, params: Tree, x: Tensor) -> Tensor:
-        return functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        output: Tensor = functional_call(module, params.as_dict(), (x,), tie_weights=self._has_tied_weights)
+        return output
 
     def computed(self, mode: Mode) -> Task:
         """The same task with gradients computed another way."""

@@ -1,4 +1,4 @@
-"""What is trained around a frozen CLIP model, on embeddings of its image tower."""
+"""The trainable parts around a frozen CLIP model, on embeddings of its image tower."""
 
 import torch
 import torch.nn.functional as F
@@ -7,7 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 class FeatureAdapter(nn.Module):
-    """The image's features, weighted by what two linear layers make of them."""
+    """Multiplies the image features by weights that two linear layers compute from them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -16,7 +16,8 @@ class FeatureAdapter(nn.Module):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        return self.weigh(features) * features
+        weights: Tensor = self.weigh(features)
+        return weights * features
 
 
 class CosineClassifier(nn.Module):
@@ -55,12 +56,13 @@ class PromptGenerator(nn.Module):
         """tokens × width."""
         names = self.norm_names(self.names)[None]
         queries = self.norm_queries(self.queries)[None]
-        seen = self.attention(queries, names, names, need_weights=False)[0][0]
-        return seen + self.refine(seen)
+        seen: Tensor = self.attention(queries, names, names, need_weights=False)[0][0]
+        refined: Tensor = self.refine(seen)
+        return seen + refined
 
 
 class PromptedClassifier(nn.Module):
-    """Logits are scaled cosines with the texts of prompts that a generator begins and class names end.
+    """Logits are scaled cosines with text features of prompts: generated context words, then the class name.
 
     `text_tower` takes the words that the generator makes and returns a vector for every class; its weights
     are frozen, so that they neither travel nor are kept.

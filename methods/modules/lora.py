@@ -42,7 +42,8 @@ class AdaptedLinear(nn.Module):
             # Side by side, the factors give the sum of the two branches in one product.
             a = torch.cat([a, self.private_a])
             b = torch.cat([b, self.gate * self.scale * self.private_b], dim=1)
-        return self.frozen(x) + F.linear(F.linear(x, a), b)
+        frozen: Tensor = self.frozen(x)
+        return frozen + F.linear(F.linear(x, a), b)
 
 
 def first_factor(rank: int, width: int, generator: torch.Generator | None = None) -> Tensor:

@@ -26,7 +26,8 @@ class SplitModel(nn.Module):
         self.feature_size, self.embedding_size = feature_size, embedding_size
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.projector(self.encoder(x)))
+        logits: Tensor = self.classifier(self.projector(self.encoder(x)))
+        return logits
 
     def pixels(self, x: Tensor) -> Tensor:
         """Bytes of images as the model's first layer turns them into floats."""

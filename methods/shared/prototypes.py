@@ -1,4 +1,4 @@
-"""Class prototypes: clients send their features' means and pull the features to everybody's means."""
+"""Class prototypes: clients send the class means of their features and pull features to the global means."""
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,11 @@ class PrototypeLearning(FedAlgorithm, ABC):
             near = on_sphere(z) @ on_sphere(prototypes).T
         return near.masked_fill(known == 0, float("-inf"))
 
-    def predict_with(self, task: Task, server: State, model: Tree, x: Tensor) -> Tensor:
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return dict(server)
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        model = client["model"] if client else server["model"]
         z = task.encode(model, x)
         if self.prediction == "classifier" or "prototypes" not in server:
             return task.logits_from(model, z)
@@ -88,7 +92,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
         return {"prototypes": self.scaled(safe_divide(totals, counts)), "counts": counts}
 
     def global_prototypes(self, server: State, replies: Sequence[Reply]) -> State:
-        """The mean per class over the clients that hold it; a class nobody holds keeps what it had."""
+        """The mean per class over the clients that hold it; a class that nobody holds keeps its prototype."""
         prototypes = torch.stack([reply.content["prototypes"] for reply in replies])
         counts = torch.stack([reply.content["counts"] for reply in replies])
         shares = (counts > 0).to(counts.dtype) if self.prototype_weighting == "mean" else counts

@@ -11,7 +11,7 @@ def new_layers(inputs: int, hidden: int, outputs: int, draw: Generator) -> Tree:
     """Weights and biases, drawn within PyTorch's usual bounds for linear layers."""
 
     def uniform(fan_in: int, *shape: int) -> Tensor:
-        return (torch.rand(*shape, generator=draw) * 2 - 1) / fan_in**0.5
+        return (torch.rand(*shape, generator=draw) * 2 - 1) / float(fan_in**0.5)
 
     return Tree(
         {

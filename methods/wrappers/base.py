@@ -6,23 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import SerializeAsAny, create_model
+from pydantic import Field, SerializeAsAny, create_model
 from torch import Generator, Tensor
 
-from methods.base import (
-    Batches,
-    Exchange,
-    FedAlgorithm,
-    FoldsReplies,
-    Loss,
-    Message,
-    Reply,
-    Samples,
-    State,
-    Task,
-)
+from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import Optimiser
-from methods.core.optional import HasAnchors, MakesSamples, PredictsOtherwise
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
 INHERITED = ("has_global_model", "pools_data", "own_model", "observes_clients")
@@ -48,7 +37,8 @@ class Wrapper(FedAlgorithm):
         offers = [forwarding for offer, forwarding in OPTIONAL.items() if issubclass(kind, offer)]
         bases: tuple[type[Any], ...] = (cls, *offers)
         name = f"{cls.__name__}{kind.__name__}"
-        wrapped = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, kind()))
+        field = Field(default=kind(), description=cls.model_fields["inner"].description)
+        wrapped = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, field))
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)
@@ -74,7 +64,7 @@ class Wrapper(FedAlgorithm):
     def client(self, task: Task) -> State:
         return outer(self.trained.client(task))
 
-    def prelude(self, task: Task) -> Sequence[Exchange | FoldsReplies]:
+    def prelude(self, task: Task) -> Prelude:
         return [inside(exchange) for exchange in self.trained.prelude(task)]
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
@@ -162,7 +152,8 @@ def inside(exchange: Exchange | FoldsReplies) -> Exchange | FoldsReplies:
 
 def inner(client: State) -> State:
     """The inner method's part of a client's private state."""
-    return client.get("inner", {})
+    own: State = client.get("inner", {})
+    return own
 
 
 def outer(kept: State) -> State:

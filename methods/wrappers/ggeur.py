@@ -1,4 +1,4 @@
-"""GGEUR: clients fill up their classes along the axes of everybody's data, then any method trains on that.
+"""GGEUR: clients add samples along the principal axes of all clients' data, and any method trains on them.
 
 Ma et al., "Geometric Knowledge-Guided Localized Global Distribution Alignment for Federated Learning", CVPR
 2025. On embeddings of a frozen encoder. Before round 1, up: for each class a client has, n, μ and Σ (1/n).
@@ -8,13 +8,13 @@ domains the others' class means. Clients then add X + (ε·√λ)Vᵀ with ε ~ 
 
 One domain: every class that a client has is filled up to `samples_per_class` around its own samples. Several:
 step 1 fills up to `step1_samples`; step 2 adds `step2_samples` around each other domain's mean, also of
-classes that the client does not have. The own samples are always kept.
+classes that the client does not have. A client's own samples are always kept.
 
-Deviations and defaults: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`); 2000,
-500 and 500 samples are the public code's. A class of one sample would upload that sample as its mean, so
-`min_class_count` withholds it. A client's weight counts what it trains on, added samples included.
-`as_published` is the public code to the letter: the averaged model is never sent back and the loss takes a
-softmax of a softmax; a table marks it and shows its best round on test.
+Deviations: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`). A class of one sample
+would upload that sample as its mean, so `min_class_count` withholds it. A client's weight in averages counts
+what it trains on, added samples included. `as_published` trains as the public code does in two respects: the
+averaged model is never sent back, and the loss takes a softmax of a softmax; a table marks such a row and
+shows its best round on test.
 """
 
 from __future__ import annotations
@@ -27,26 +27,16 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from methods.base import (
-    Batches,
-    Exchange,
-    FedAlgorithm,
-    FoldsReplies,
-    Loss,
-    Message,
-    Reply,
-    Samples,
-    State,
-    Task,
-    cross_entropy,
-)
+from methods.base import Batches, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
+from methods.core.losses import cross_entropy
 from methods.fedavg import FedAvg
 from methods.shared.geometry import Axes, Moments, moments, no_moments, pooled, principal_axes
+from methods.shared.preludes import Download, Upload
 from methods.wrappers.base import Wrapper
 
 
 class _NeverSentBack(FedAvg):
-    """FedAvg as GGEUR's public code has it: clients go on from their own models."""
+    """FedAvg as GGEUR's public code has it: clients continue from their own models."""
 
     def client(self, task: Task) -> State:
         return {"model": task.initial}
@@ -61,6 +51,9 @@ class _NeverSentBack(FedAvg):
         reply, _ = super().local(task, client, client, batches)
         return reply, reply
 
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        return super().predict(task, server, None, x)
+
 
 class GGEUR(Wrapper):
     short_label = "GGEUR"
@@ -71,7 +64,7 @@ class GGEUR(Wrapper):
     samples_per_class: int = Field(default=2000, ge=1)
     """With one domain: samples per class after filling up; 2000 as in the paper."""
     step1_samples: int = Field(default=500, ge=0)
-    """With several domains: samples per class after filling up around the own ones; 500 as in the paper."""
+    """With several domains: samples per class after filling up around its own; 500 as in the paper."""
     step2_samples: int = Field(default=500, ge=0)
     """With several domains: samples per class around each other domain's mean; 500 as in the paper."""
     step2: bool = True
@@ -104,7 +97,7 @@ class GGEUR(Wrapper):
         if self.as_published and type(self.inner) is not FedAvg:
             raise ValueError("has as_published, which is defined for ggeur+fedavg alone")
 
-    def prelude(self, task: Task) -> Sequence[Exchange | FoldsReplies]:
+    def prelude(self, task: Task) -> Prelude:
         return [StatisticsUp(self), GeometryDown(self), *super().prelude(task)]
 
     def resamples(self) -> bool:
@@ -148,13 +141,10 @@ class GGEUR(Wrapper):
 
 
 @dataclass(frozen=True)
-class StatisticsUp:
+class StatisticsUp(Upload):
     """Clients send the moments of their classes; the server adds them up and finds the principal axes."""
 
     method: GGEUR
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
@@ -174,11 +164,9 @@ class StatisticsUp:
         share = (part.counts / (counts[domain, at] + part.counts))[:, None]
         means[domain, at] += share * (part.means - means[domain, at])
         counts[domain, at] += part.counts
+        now = Moments(*(old.index_copy(0, at, new) for old, new in zip(before, union, strict=True)))
         return server | {
-            "moments": {
-                key: old.index_copy(0, at, new)
-                for key, old, new in zip(Moments._fields, before, union, strict=True)
-            },
+            "moments": now._asdict(),
             "domain_counts": counts,
             "domain_means": means,
             "withheld": server["withheld"] + reply.content["withheld"],
@@ -206,7 +194,7 @@ class StatisticsUp:
 
 
 @dataclass(frozen=True)
-class GeometryDown:
+class GeometryDown(Download):
     """Clients get the axes and, with several domains, the others' class means; the server forgets both."""
 
     method: GGEUR
@@ -223,9 +211,6 @@ class GeometryDown:
             "prototypes": server["domain_means"][others].float(),
             "has_prototype": server["domain_counts"][others] > 0,
         }
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        return {}, message
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return {key: server[key] for key in ("inner", "withheld") if key in server}

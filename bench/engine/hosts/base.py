@@ -49,6 +49,16 @@ def is_finite(nest: Any) -> bool:
     return not sums or bool(torch.isfinite(torch.stack(sums)).all())
 
 
+def merged(state: State, changes: State) -> State:
+    """The state with some entries changed; entries that are missing stay, inside dictionaries too."""
+    return state | {
+        key: merged(state[key], change)
+        if isinstance(change, dict) and isinstance(state.get(key), dict)
+        else change
+        for key, change in changes.items()
+    }
+
+
 class Host(ABC):
     def __init__(self, problem: Problem, name: str = "0") -> None:
         self.problem = problem
@@ -95,7 +105,7 @@ class Host(ABC):
     def finish(self, client: int, samples: int, content: Message, state: State, sound: bool) -> Reply:
         """A client whose work blew up keeps the state it had, and can take part again."""
         if state and sound:
-            self._states[client] = {**self.state(client), **state}
+            self._states[client] = merged(self.state(client), state)
         return Reply(client, samples, content, sound)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:

@@ -1,0 +1,161 @@
+"""The configuration of a cell: what a suite plans, a worker trains and a record keeps, as one typed object."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA: Final = 1
+"""The version of the record format; a reader refuses any other."""
+
+SECTIONS: Final = ("dataset", "partition", "encoder", "model", "training", "evaluation")
+"""The sections that a suite sets for all of its methods, in the order of the file."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+"""One or more; not `true`, which Python takes for 1."""
+
+
+class Section(BaseModel):
+    """A part of a configuration: frozen, without unknown keys, NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Choice(BaseModel):
+    """Something chosen by name, with the options of that name: a dataset, a partition or a model."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+class Training(Section):
+    """How clients train, the same for every method of a table."""
+
+    rounds: Count
+    """Communication rounds."""
+    epochs: Count = 1
+    """Passes over a client's samples per round."""
+    steps: Count | None = Field(default=None, exclude_if=_is_none)
+    """Local steps per round; None: use `epochs`. Gives clients of unequal size the same work."""
+    batch_size: Count
+    """Samples per local step."""
+    participation: float = Field(default=1.0, gt=0, le=1)
+    """Share of the clients that take part in a round."""
+    optimiser: dict[str, Any]
+    """The clients' optimiser and its settings."""
+    validation: float = Field(default=0.0, ge=0, lt=1)
+    """Share of every client's training data that is held out for choosing hyperparameters."""
+
+
+class Evaluation(Section):
+    """When and on what the models are measured."""
+
+    every: Count = 5
+    """Rounds between two evaluations; the last five rounds are always evaluated."""
+    personal: bool = False
+    """Whether every client is also measured on its own kind of data."""
+    test: bool = Field(default=True, exclude_if=bool)
+    """Whether the test sets are read at all; a search leaves them alone."""
+
+
+class EncoderChoice(Section):
+    """The frozen network that turns images into features before anything is trained."""
+
+    name: str
+    normalised: bool = False
+    """Whether features are scaled to length 1."""
+
+
+class SuiteReference(Section):
+    """The suite that a cell belongs to."""
+
+    name: str
+    version: int
+
+
+class MethodChoice(Section):
+    """A method with all of its hyperparameters filled in."""
+
+    name: str
+    version: int
+    hyperparameters: dict[str, Any]
+    source: str | None = Field(default=None, exclude_if=_is_none)
+    """Digest of the source of a method that is not installed: one from a file, a script or a notebook."""
+
+
+class CellConfig(Section):
+    """One run of one method at one seed. Its identity, `cell_id`, is the hash of everything else here."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    cell_id: str = Field(alias="cell")
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    suite: SuiteReference
+    variant: str
+    dataset: Choice
+    partition: Choice
+    encoder: EncoderChoice | None = Field(default=None, exclude_if=_is_none)
+    model: Choice
+    training: Training
+    evaluation: Evaluation
+    method: MethodChoice
+    seed: int
+
+    @classmethod
+    def identified(cls, **sections: Any) -> CellConfig:
+        """The configuration made of these sections, named by their hash."""
+        unnamed = cls(cell_id="", **sections)
+        return unnamed.model_copy(update={"cell_id": identity(unnamed.identifying())})
+
+    def replaced(self, **sections: Any) -> CellConfig:
+        """The same configuration with other sections, and so with another identity."""
+        parts = {name: getattr(self, name) for name in type(self).model_fields if name != "cell_id"}
+        return self.identified(**parts | sections)
+
+    def as_record(self) -> dict[str, Any]:
+        """What config.json holds."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def identifying(self) -> dict[str, Any]:
+        """What the identity is a hash of."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"cell_id"})
+
+    @property
+    def directory(self) -> str:
+        """The cell's folder, relative to that of its run."""
+        return f"cells/{re.sub(r'[^a-z0-9_+]', '-', self.method.name)}-s{self.seed}-{self.cell_id}"
+
+    @property
+    def problem(self) -> str:
+        """Equal for cells that train the same model on the same clients' data, whatever their method."""
+        names = {"dataset", "partition", "encoder", "model", "training", "seed"}
+        return identity(self.model_dump(mode="json", include=names))
+
+    @property
+    def setting(self) -> str:
+        """Equal for a search and a run if hyperparameters chosen in the one are meant for the other."""
+        names = {"dataset", "partition", "encoder", "model", "training"}
+        found = self.model_dump(mode="json", include=names, exclude={"training": {"rounds", "validation"}})
+        return identity({"encoder": None, **found})
+
+
+def identity(content: Mapping[str, Any]) -> str:
+    """The first 16 digits of the SHA-256 of the canonical JSON text."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,188 @@
+"""The records of a run as typed objects: what the writer writes and the reader returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bench.records.config import SCHEMA
+
+
+def average(accuracies: Mapping[str, float]) -> float:
+    """AVG: the unweighted mean over the domains."""
+    return fmean(accuracies.values())
+
+
+def row_name(label: str, variant: str, seed: int | None = None) -> str:
+    """How a row of a table, or with a seed one of its cells, is called."""
+    return " ".join(filter(None, (label, variant, "" if seed is None else f"seed {seed}")))
+
+
+def finite(value: object) -> float | None:
+    """The value as a float, or None if it is absent, NaN or infinite."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+class Record(BaseModel):
+    """Keys that this version does not know are kept, so that newer records can be read."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+
+class RoundRecord(Record):
+    """One line of rounds.jsonl. Round 0 is what a method exchanges before the first round."""
+
+    round: int
+    test: dict[str, float] | None = None
+    """Accuracy on each domain's test set, in rounds that were evaluated."""
+    personal: float | None = None
+    """Mean over the clients of accuracy on their own kind of data."""
+    validation: float | None = None
+    """Mean over the clients of accuracy on their held-out samples."""
+    bytes_up: int = 0
+    bytes_down: int = 0
+    clients: int = 0
+    dropped: int = 0
+    """Clients whose reply held NaN or infinity and was left out."""
+    metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
+    """Figures of the method's own."""
+    seconds: float = 0.0
+
+    @property
+    def average(self) -> float | None:
+        """AVG over the domains; None in a round that was not evaluated on test."""
+        return average(self.test) if self.test else None
+
+
+class FinalScores(Record):
+    """The accuracies of the last round."""
+
+    test: dict[str, float | None] | None = None
+    avg: float | None = None
+    std: float | None = None
+    personal: float | None = None
+    validation: float | None = None
+
+
+class Oracle(Record):
+    """The round that is best on test, which nobody knows beforehand."""
+
+    round: int | None = None
+    avg: float | None = None
+
+
+class Provenance(Record):
+    """Where a result comes from; empty where a record does not say."""
+
+    commit: str | None = None
+    versions: dict[str, str] = {}
+    hardware: dict[str, Any] = {}
+    executor: str = ""
+    method_code: str | None = None
+    """Digest of the files of the method's class and of those it is derived from."""
+    contract: str | None = Field(default=None, exclude_if=lambda standing: standing is None)
+    """What `bench check` said of a method that is not shipped: passed, failed or unchecked."""
+    data_checksum: str | None = None
+    partition_hash: str | None = None
+    initial_weights: str | None = None
+    data_notes: tuple[str, ...] = ()
+    """How the data differ from what was published, where only a part of them is there."""
+
+
+class Timing(Record):
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    finished: str | None = None
+
+
+class Result(Record):
+    """result.json: its presence means that the cell is done."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    cell_id: str = Field(alias="cell")
+    rounds: int
+    final: FinalScores
+    last5_avg: float | None = None
+    oracle: Oracle | None = None
+    bytes_up: int = 0
+    bytes_down: int = 0
+    dropped: int = 0
+    provenance: Provenance = Provenance()
+    timing: Timing = Timing()
+
+
+class Failure(Record):
+    """error.json: why a cell failed, until it succeeds."""
+
+    error: str = "no message"
+    traceback: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first line, without control characters."""
+        first = (self.error.strip().splitlines() or ["no message"])[0]
+        return "".join(character for character in first if character.isprintable())
+
+
+class SuiteRecord(Record):
+    name: str
+    version: int
+    title: str = ""
+
+
+class TableRecord(Record):
+    """The kind of table that a suite asks for, with the settings of that kind as further keys."""
+
+    kind: str
+    switches: dict[str, str] | None = None
+    wrapper: str | None = None
+
+
+class PlannedRecord(Record):
+    """A cell of a plan, and the row of the table it belongs to."""
+
+    cell_id: str = Field(alias="cell")
+    directory: str = Field(alias="dir")
+    method: str
+    label: str
+    variant: str
+    seed: int
+
+
+class PlanRecord(Record):
+    """plan.json: what was asked for."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    suite: SuiteRecord
+    table: TableRecord
+    domains: tuple[str, ...]
+    settings: dict[str, Any] | None = Field(default=None, alias="set")
+    """What was changed of the suite: dotted key → value."""
+    tuning: dict[str, Any] | None = None
+    """How the hyperparameters were chosen, where a search did."""
+    cells: tuple[PlannedRecord, ...]
+
+
+class ClientShare(Record):
+    """What one client has: its domain, and its training samples per class."""
+
+    name: str
+    domain: str
+    counts: tuple[int, ...]
+
+
+class PartitionRecord(Record):
+    """partition.json: who has which data, for one setting and seed."""
+
+    setting: str = ""
+    classes: tuple[str, ...]
+    clients: tuple[ClientShare, ...] = Field(min_length=1)
+
+
+def validations(rounds: Sequence[RoundRecord]) -> dict[int, float]:
+    """Round → accuracy on the held-out samples, where it was measured."""
+    return {line.round: line.validation for line in rounds if line.validation is not None}
