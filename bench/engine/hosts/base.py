@@ -1,7 +1,7 @@
 """Hosts: where clients live. A host owns their data and private state and does their local work.
 
-The server's side of a round is the same whatever the host (see `federation.py`), so the executors differ only
-in how `run` computes the replies.
+The server's side of a round is the same for every host (see `federation.py`): executors differ only in how
+`run` computes the replies.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
-"""How much of what a method makes of its clients' samples a host keeps from round to round."""
+"""How many bytes of samples made by a method a host keeps between rounds."""
 
 
 class Hosts(Protocol):
-    """One host, or several behind the same face."""
+    """One host, or several behind the same interface."""
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         """Do the local work of these clients and return their replies in the same order."""
