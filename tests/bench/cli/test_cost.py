@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.suite.methods import METHODS
+from bench.suite.methods import METHODS, WRAPPERS
 from kit.cli import BENCH, PRINTING_MODULES, environment
 
 HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
@@ -53,7 +53,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 def test_help_names_every_command_and_its_options() -> None:
     shown = subprocess.run([BENCH, "--help"], env=environment(), check=True, capture_output=True, text=True)
-    for command in ("run", "report", "compare", "list", "show", "doctor", "speed"):
+    for command in ("run", "report", "compare", "list", "show", "check", "new", "doctor", "speed"):
         assert f"│ {command} " in shown.stdout
     options = subprocess.run(
         [BENCH, "run", "--help"], env=environment(), check=True, capture_output=True, text=True
@@ -77,5 +77,8 @@ def test_a_method_of_another_package_is_listed_without_being_imported(tmp_path: 
         text=True,
     ).stdout
     names = [line.split()[0] for line in listed.splitlines()]
-    assert names == [*sorted([*METHODS.names(), "theirs"]), "ggeur+METHOD"]
+    assert names == [
+        *sorted([*METHODS.names(), "theirs"]),
+        *(f"{wrapper}+METHOD" for wrapper in WRAPPERS.names()),
+    ]
     assert "their-methods" in listed
