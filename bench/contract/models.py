@@ -1,4 +1,4 @@
-"""Tiny models for the contract tests, one for every kind that some method needs."""
+"""The small models on which the contract runs methods, one for every kind that some method needs."""
 
 from __future__ import annotations
 

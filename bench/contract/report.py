@@ -67,7 +67,7 @@ class Report:
         outcome = "passes the contract" if self.passed else "does not pass the contract"
         broken = len(self.verdicts) - kept - skipped
         counts = [
-            f"{kept} rules kept",
+            f"{kept} {'rule' if kept == 1 else 'rules'} kept",
             f"{broken} broken" if broken else "",
             f"{skipped} not applied" if skipped else "",
         ]

@@ -74,6 +74,11 @@ class Methods(Registry["FedAlgorithm"]):
         """Make a class known to this process and return its name; a class of the same name is replaced."""
         if not (inspect.isclass(kind) and issubclass(kind, self._base())):
             raise UserError(f"{kind!r} is no method; give a subclass of {self._base().__name__}")
+        if issubclass(kind, _wrapper()) and kind.model_fields["inner"].is_required():
+            raise UserError(
+                f"{kind.__name__} goes around another method and is none itself; declare it among the entry "
+                "points 'bench.wrappers' of a package"
+            )
         if (known := self._name_of(kind)) is not None:
             return known
         name = name or snake_case(kind.__name__)

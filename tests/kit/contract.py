@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.contract.nests import differing, gaps
-from bench.contract.runs import resumed, run
+from bench.contract.nests import differing, flat, gaps
+from bench.contract.runs import resumed, run, standing
 from bench.contract.stage import PLAIN, samples, tiny_task, with_infinite_inputs
 from bench.contract.stage import tiny_problem as problem_of
 from bench.contract.subject import QUICK, Subject
@@ -24,12 +24,14 @@ __all__ = [
     "assert_close",
     "differing",
     "every_method",
+    "flat",
     "in_one_process",
     "make_method",
     "quick",
     "resumed",
     "run",
     "samples",
+    "standing",
     "tiny_problem",
     "tiny_task",
     "with_infinite_inputs",

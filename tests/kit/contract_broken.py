@@ -1,47 +1,18 @@
-"""Methods that break the contract, each in one way."""
+"""Methods with a wrong declaration, wrong rounds or a wrong neutral setting."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
+from kit.contract_toys import ChangesLocal, ChangesLoss, Toy
+from methods.base import Batch, Batches, FedAlgorithm, Message, Reply, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
-
-
-class Toy(FedAvg):
-    """FedAvg under another name."""
-
-    label = "Toy"
-
-
-class ChangesLoss(Toy):
-    """Adds something to the clients' loss."""
-
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        raise NotImplementedError
-
-    def objective(self, task: Task, client: State, message: Message) -> Loss:
-        plain = super().objective(task, client, message)
-        return lambda params, batch: plain(params, batch) + self.extra(task, params, batch, client)
-
-
-class ChangesLocal(Toy):
-    """Changes the reply or the private state after training."""
-
-    def after(self, task: Task, client: State, reply: Message, batches: Batches) -> tuple[Message, State]:
-        raise NotImplementedError
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        reply, _ = super().local(task, client, message, batches)
-        return self.after(task, client, reply, batches)
-
 
 # Declaration and hyperparameters
 
@@ -167,168 +138,6 @@ class OneAfterTheOther(Toy):
         reply, _ = super().local(task, client, {"model": start}, batches)
         self.last["model"] = reply["model"]
         return reply, {}
-
-
-# Purity and randomness
-
-
-class EditsMessage(Toy):
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        message["model"]["classifier.bias"].add_(0.1)
-        return super().local(task, client, message, batches)
-
-
-class AveragesInPlace(Toy):
-    """Averages into the memory of the first reply."""
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        for name, leaf in self.average(replies).items():
-            replies[0].content["model"][name].copy_(leaf)
-        return {"model": replies[0].content["model"]}
-
-
-class EditsData(Toy):
-    """Shrinks its samples where they are."""
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        for batch in batches.once():
-            batch.x.mul_(0.9)
-        return super().local(task, client, message, batches)
-
-
-class CountsOnClass(ChangesLoss):
-    """Its pull grows with every round that any object of the class has seen."""
-
-    rounds: ClassVar[list[int]] = []
-
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return 0.01 * len(self.rounds) * params.only(task.trainable).sqnorm()
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        self.rounds.append(1)
-        return super().aggregate(task, server, replies)
-
-
-class CountsOnObject(Toy):
-    """The server's step shrinks with a count of rounds that is not in its state."""
-
-    _rounds: int = PrivateAttr(default=0)
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        self._rounds += 1
-        step = (self.average(replies) - server["model"]) / self._rounds
-        return {**server, "model": server["model"] + step}
-
-
-class GlobalNoise(ChangesLoss):
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return (torch.rand(task.classes) * task.logits(params, batch.x)[0]).sum()
-
-
-class NumpyNoise(Toy):
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        noise = 0.01 * float(np.random.rand())
-        return {**server, "model": self.average(replies) + noise}
-
-
-class WastesRandomness(Toy):
-    """Draws a number from the global generator and does not use it."""
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        torch.rand(1)
-        return super().aggregate(task, server, replies)
-
-
-# Padding and executors
-
-
-class CountsPadding(ChangesLoss):
-    """The centre of the features is that of all samples, padding included."""
-
-    label = "Counts padding"
-    neutral = "pulls features together at every setting"
-
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        z = task.encode(params, batch.x)
-        return batch.mean((z - z.mean(dim=0)).square().sum(dim=1))
-
-
-class CountsPaddingAfterTraining(ChangesLocal):
-    """The mean input over `batches.once()`, without the mask."""
-
-    def after(self, task: Task, client: State, reply: Message, batches: Batches) -> tuple[Message, State]:
-        return {**reply, "mean": torch.stack([batch.x.sum() for batch in batches.once()]).sum()}, {}
-
-
-class CannotBeStacked(ChangesLoss):
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        size = params["classifier.bias"].norm()
-        return size if size.item() > 1 else 0 * size
-
-
-class OtherWhenStacked(ChangesLoss):
-    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return (0.1 if batch.stacked else 0.2) * params.only(task.trainable).sqnorm()
-
-
-# What travels
-
-
-class Smuggles(Toy):
-    """Clients leave a number for the server in a place of their own."""
-
-    left: ClassVar[dict[str, Tensor]] = {}
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        reply, kept = super().local(task, client, message, batches)
-        self.left["bias"] = reply["model"]["classifier.bias"]
-        return reply, kept
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        model = self.average(replies) | Tree({"classifier.bias": self.left["bias"]})
-        return {**server, "model": model}
-
-
-class SendsSamples(ChangesLocal):
-    def after(self, task: Task, client: State, reply: Message, batches: Batches) -> tuple[Message, State]:
-        return {**reply, "example": next(iter(batches.once())).x[:2] * 1}, {}
-
-
-class Personal(Toy):
-    """Every client has a bias of its own; with `sent` it betrays it."""
-
-    sent: str = "nothing"
-
-    def client(self, task: Task) -> State:
-        return {"bias": torch.zeros(task.classes)}
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        start = message["model"] | Tree({"classifier.bias": client["bias"]})
-        y = task.train(start, self.objective(task, client, message), batches)
-        bias = y["classifier.bias"]
-        betrayed: dict[str, dict[str, Any]] = {
-            "nothing": {},
-            "itself": {"extra": client["bias"]},
-            "a copy": {"extra": client["bias"].clone()},
-            "among others": {"extra": torch.cat([y["classifier.weight"].flatten(), client["bias"]])},
-            "rearranged": {"extra": Tree({"leaf": client["bias"].flip(0).double()})},
-            "one number": {"extra": client["bias"][1] * 1},
-            "after training": {"extra": bias.clone()},
-            "in the model": {"model": y},
-        }
-        shared = {"model": y | message["model"].only(["classifier.bias"])}
-        return shared | betrayed[self.sent], {"bias": bias}
-
-
-class TellsOthers(Personal):
-    """Clients see a sum of private states that the class keeps."""
-
-    told: ClassVar[list[Tensor]] = []
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        self.told.append(client["bias"])
-        reply, kept = super().local(task, client, message, batches)
-        return {**reply, "sum": torch.stack(self.told).sum(dim=0) * 3}, kept
 
 
 # Divergence and neutral setting

@@ -41,7 +41,7 @@ def accepted_cell_model(name: str) -> str:
             refusals.append(str(refusal))
         else:
             return model
-    pytest.fail(f"add a model to CELL_MODELS in tests/contract_cells.py: {'; '.join(refusals)}")
+    pytest.fail(f"add a model to CELL_MODELS in tests/kit/contract_cells.py: {'; '.join(refusals)}")
 
 
 def cell_config(

@@ -53,7 +53,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 def test_help_names_every_command_and_its_options() -> None:
     shown = subprocess.run([BENCH, "--help"], env=environment(), check=True, capture_output=True, text=True)
-    for command in ("run", "report", "compare", "list", "show", "doctor", "speed"):
+    for command in ("run", "report", "compare", "list", "show", "check", "new", "doctor", "speed"):
         assert f"│ {command} " in shown.stdout
     options = subprocess.run(
         [BENCH, "run", "--help"], env=environment(), check=True, capture_output=True, text=True

@@ -11,6 +11,7 @@ from bench.contract.report import Finding
 from bench.contract.rules import RULES
 from bench.contract.subject import Subject
 from kit import contract_broken as broken
+from kit import contract_impure as impure
 
 RULE = {rule.name: rule for rule in RULES}
 CASES = [
@@ -37,30 +38,30 @@ CASES = [
     (broken.StartsHalfway, "start of a round", "do not start from what the server sent in this round"),
     (broken.NeedsEveryClass, "rounds", "clients diverge in round 1 on plain data"),
     (broken.OneAfterTheOther, "participation", "depends on which clients worked before it"),
-    (broken.EditsMessage, "nothing in place", "is changed in place (model.classifier.bias)"),
-    (broken.AveragesInPlace, "nothing in place", "in a client's reply is changed in place"),
-    (broken.EditsData, "nothing in place", "a client's data is changed in place"),
-    (broken.CountsOnClass, "purity", "something is kept outside of the states"),
-    (broken.CountsOnObject, "purity", "the method's object changes during a run"),
-    (broken.GlobalNoise, "randomness", "depend on a global random generator"),
-    (broken.NumpyNoise, "randomness", "depend on a global random generator"),
-    (broken.WastesRandomness, "randomness", "the global random generator of torch is used"),
-    (broken.GlobalNoise, "stacking", "draw random numbers with batch.uniform"),
-    (broken.CountsPadding, "padding", "lets padding count"),
-    (broken.CountsPaddingAfterTraining, "padding", "lets padding count: 0.reply.mean"),
-    (broken.CountsPadding, "stacking", "so padded samples or steps count"),
-    (broken.CannotBeStacked, "stacking", "local cannot be stacked"),
-    (broken.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
+    (impure.EditsMessage, "nothing in place", "is changed in place (model.classifier.bias)"),
+    (impure.AveragesInPlace, "nothing in place", "in a client's reply is changed in place"),
+    (impure.EditsData, "nothing in place", "a client's data is changed in place"),
+    (impure.CountsOnClass, "purity", "something is kept outside of the states"),
+    (impure.CountsOnObject, "purity", "the method's object changes during a run"),
+    (impure.GlobalNoise, "randomness", "depend on a global random generator"),
+    (impure.NumpyNoise, "randomness", "depend on a global random generator"),
+    (impure.WastesRandomness, "randomness", "the global random generator of torch is used"),
+    (impure.GlobalNoise, "stacking", "draw random numbers with batch.uniform"),
+    (impure.CountsPadding, "padding", "lets padding count"),
+    (impure.CountsPaddingAfterTraining, "padding", "lets padding count: 0.reply.mean"),
+    (impure.CountsPadding, "stacking", "so padded samples or steps count"),
+    (impure.CannotBeStacked, "stacking", "local cannot be stacked"),
+    (impure.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
     (broken.OneAfterTheOther, "hosts", "clients on two hosts come to other results than on one"),
-    (broken.CountsOnObject, "resume", "a resumed run comes to other states"),
+    (impure.CountsOnObject, "resume", "a resumed run comes to other states"),
     (broken.SendsNumber, "traffic", "messages must consist of tensors"),
     (
-        broken.Smuggles,
+        impure.Smuggles,
         "traffic",
         "aggregate uses something that is neither in the server's state nor in a reply",
     ),
-    (broken.SendsSamples, "privacy", "'example' in a client's reply has numbers of the client's raw samples"),
-    (broken.TellsOthers, "privacy", "one client's private state changes what others are sent or reply"),
+    (impure.SendsSamples, "privacy", "'example' in a client's reply has numbers of the client's raw samples"),
+    (impure.TellsOthers, "privacy", "one client's private state changes what others are sent or reply"),
     (broken.HidesNaN, "divergence", "0 clients are left out"),
     (
         broken.NotFedAvg,
@@ -95,12 +96,12 @@ def test_every_rule_has_a_method_that_breaks_it() -> None:
     ["itself", "a copy", "among others", "rearranged", "one number", "after training", "in the model"],
 )
 def test_a_reply_with_private_state_is_noticed(sent: str) -> None:
-    (finding, *_) = findings(broken.Personal, "privacy", sent=sent)
+    (finding, *_) = findings(impure.Personal, "privacy", sent=sent)
     assert "has numbers of 'bias', which is part of its private state" in finding.sentence
 
 
 def test_a_reply_without_private_state_is_not_suspected() -> None:
-    assert findings(broken.Personal, "privacy") == ()
+    assert findings(impure.Personal, "privacy") == ()
 
 
 def test_a_learning_rate_of_its_own_is_not_suspected() -> None:
@@ -108,7 +109,7 @@ def test_a_learning_rate_of_its_own_is_not_suspected() -> None:
 
 
 def test_a_report_names_every_broken_rule_and_no_other() -> None:
-    report = check(broken.CountsPadding)
+    report = check(impure.CountsPadding)
     assert not report.passed
     assert {finding.rule for finding in report.findings} == {"padding", "stacking"}
     assert "padding" in str(report)

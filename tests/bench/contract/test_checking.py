@@ -110,7 +110,7 @@ def test_a_report_as_text_has_a_line_per_rule_and_a_summary() -> None:
         "✓ rounds: It runs.",
         "✗ padding: it counts <all> (see CONTRIBUTING.md, 'Padding')",
         "– hosts: Hosts agree. (not applied: one client holds all data)",
-        "Mine does not pass the contract: 1 rules kept, 1 broken, 1 not applied in 1.2 s",
+        "Mine does not pass the contract: 1 rule kept, 1 broken, 1 not applied in 1.2 s",
     ]
     assert report.findings == BROKEN.findings
     assert not report.passed

@@ -17,6 +17,7 @@ from bench.errors import UserError
 from bench.suite.methods import METHODS, code_digest, source_digest
 from bench.suite.own_methods import snake_case
 from methods.fedprox import FedProx
+from methods.wrappers.ggeur import GGEUR
 
 NOTEBOOK = """
 from methods.fedavg import FedAvg
@@ -131,6 +132,11 @@ def test_a_shipped_class_goes_by_its_own_name() -> None:
 def test_something_else_than_a_method_is_refused() -> None:
     with pytest.raises(UserError, match="is no method; give a subclass of FedAlgorithm"):
         METHODS.register(int)  # type: ignore[arg-type]
+
+
+def test_a_wrapper_alone_is_no_method() -> None:
+    with pytest.raises(UserError, match="GGEUR goes around another method"):
+        METHODS.register(GGEUR)
 
 
 def test_a_class_from_a_notebook_is_known_by_its_name_in_snake_case() -> None:
