@@ -1,19 +1,68 @@
-"""The benchmarking harness: suites, data, engine, Ray Tune, tracking and the command line."""
+"""Comparison tables for federated learning that can be trusted.
+
+    import bench
+
+    result = bench.run("quickstart", methods=["fedavg", "fedlsa"], seeds=3, rounds=20)
+    result.table()                       # the paper-style table; in a notebook it displays itself
+    result.frame()                       # pandas: one row per cell and domain
+    result.curves()                      # pandas: one row per cell and round
+
+    bench.load("runs/digits")            # the result of an earlier run
+    bench.compare(first, second)         # what changed between two results
+    bench.tune("quickstart", methods="all", trials=20)
+    bench.check(MyMethod)                # hold a method to the contract
+
+Methods, datasets and models may be given as objects; see `run`. Importing this package is cheap: torch, Ray
+and the like are imported by the functions that need them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bench.contract import Report
-    from methods.base import FedAlgorithm
+    from bench import data, models
+    from bench.api.compare import compare
+    from bench.api.results import Result, load
+    from bench.api.run import run
+    from bench.api.tune import TuneResult, tune
+    from bench.contract import check
+    from bench.errors import UserError
 
-__all__ = ["check"]
+__all__ = [
+    "Result",
+    "TuneResult",
+    "UserError",
+    "check",
+    "compare",
+    "data",
+    "load",
+    "models",
+    "run",
+    "tune",
+]
+
+_HOMES = {
+    "Result": "bench.api.results",
+    "TuneResult": "bench.api.tune",
+    "UserError": "bench.errors",
+    "check": "bench.contract",
+    "compare": "bench.api.compare",
+    "load": "bench.api.results",
+    "run": "bench.api.run",
+    "tune": "bench.api.tune",
+}
 
 
-def check(method: str | type[FedAlgorithm], hyperparameters: Mapping[str, Any] | None = None) -> Report:
-    """Hold a method to the contract: a class, the name of a method, or the path of a file with one."""
-    from bench.contract import check as check_contract
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, when it is asked for."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in ("data", "models"):
+        return importlib.import_module(f"bench.{name}")
+    raise AttributeError(f"module 'bench' has no attribute '{name}'")
 
-    return check_contract(method, hyperparameters)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

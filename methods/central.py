@@ -1,4 +1,4 @@
-"""Centralised training: one client holds everybody's data. The upper bound of every table.
+"""Centralised training: one client holds the data of all clients. The upper bound of every table.
 
 The same epochs, batch size and optimiser as a client's, on the union of the clients' training data.
 """

@@ -4,6 +4,10 @@ Lu et al., "FedCLIP: Fast Generalization and Personalization for CLIP in Federat
 Engineering Bulletin 2023. The adapter Linear–Tanh–Linear–Softmax makes a weight for every feature; logits are
 scaled cosines between the weighted features and the text features of the classes' prompts. Only the adapter
 is trained, sent and averaged, as in FedAvg.
+
+Deviations: the public code has β₂ = 0.98 and ε = 1e-6 in Adam, a contrastive loss within the batch and a
+uniform average; here Adam has its usual values, the loss is the cross-entropy over classes, and averages are
+FedAvg's.
 """
 
 from methods.base import Task

@@ -2,11 +2,11 @@
 
 Zhou and Konukoglu, "FedFA: Federated Feature Augmentation", ICLR 2023. The paper resamples the mean and the
 standard deviation of every channel of a feature map from N(·, (γ + 1)Σ²), where Σ² is their variance over the
-batch and γ is large in channels whose statistics vary much between clients. Here features are the vectors z
+batch and γ is large in channels whose statistics vary a lot between clients. Here features are the vectors z
 between encoder and classifier, or embeddings: a channel of one value has no standard deviation, and its mean
 is the value itself. So with probability 0.5 a step trains on
     z + ε ⊙ √((γ + 1) Σ²_batch),  ε ~ N(0, I).
-Server: with v the variance, channel by channel, of the clients' means of z, γ = D · s / Σ s for
+Server: with v the variance per channel of the clients' means of z, γ = D · s / Σ s for
 s = v / (1 + v).
 
 A client's mean is that of its samples under its final model (the paper: a running mean over its batches), γ

@@ -1,4 +1,4 @@
-"""FEDGEN: the server learns to make features of every class; clients learn from these beside their own.
+"""FEDGEN: the server learns to generate features of every class, and clients train on them too.
 
 Zhu, Hong and Zhou, "Data-Free Knowledge Distillation for Heterogeneous Federated Learning", ICML 2021. A
 generator G(ε, y) makes latent vectors z, the inputs of the clients' heads (everything behind the encoder; on
@@ -7,12 +7,13 @@ embeddings with a linear head z is the embedding itself). Server, every round: A
 with both norms divided by their widths, w_{k,y} the share of client k in the round's samples of class y, and
 y drawn from the round's label shares p̂. Client:
     CE + α · CE(head(G(ε, ŷ)), ŷ) + β · KL(softmax(head(G(ε', y))) ‖ p(x)),  ŷ ~ p̂, y the batch's labels,
-where the first argument of KL has no gradient. α and β shrink by 0.98 a round; in the first round, before
-the generator has learnt anything, there are no such terms.
+where the first argument of KL has no gradient. α and β shrink by a factor of 0.98 per round; in the first
+round, before the generator has learnt anything, there are no such terms. α = β = 0 is FedAvg with a generator
+that is not used.
 
-α = β = 10, Adam 3e-4, η = 1, 50 steps of 128, 32 vectors a client's step and the generator's widths are the
-public code's. The generator here has no batch norm, its optimiser starts afresh every round, and ŷ
-follows p̂ as printed (public code: all labels alike). α = β = 0 is FedAvg with a generator that nobody uses.
+Deviations: the paper takes the CE of the heads' mean logits, this the mean of their CEs; the generator has no
+batch norm and no weight decay (public code: 1e-2), its optimiser starts fresh every round, and ŷ follows p̂ as
+printed (public code: all labels alike).
 """
 
 from collections.abc import Iterator, Sequence

@@ -4,14 +4,15 @@ Fu et al., "Beyond Federated Prototype Learning: Learnable Semantic Anchors with
 Domain-Skewed Data", AAAI 2025. Every embedding is h = nor(φ(z)), and the classifier ϕ works on h.
 
 Server, after averaging: anchors A = nor(Θ(R)) with a matrix R (classes × I) and a two-layer MLP Θ: I → I → L,
-both kept over the rounds, trained with E_s Adam steps while the averaged ϕ is frozen, on
+both kept between rounds, trained with E_s Adam steps while the averaged ϕ is frozen, on
     L_ACE + α L_SEP,  L_ACE = CE(ϕ(a_i), i),  L_SEP = mean_i log[ Σ_{j≠i} exp(a_i·a_j / τ) / (C − 1) ].
 Client: CE(ϕ(h), y) + λ L_COM,  L_COM = CE(h·Aᵀ / τ, y). In the first round the anchors are those trained
 against the initial ϕ.
 
-Defaults: α, λ, τ are among the paper's picks (α ∈ {0.02, 0.4}, λ ∈ {0.1, 0.7}, τ ∈ {0.1, 0.2}); E_s = 500
-with Adam 1e-3 as printed. Ablation: `compactness` off replaces L_COM by the paper's pull ‖h − a_y‖²;
-`separation` off drops L_SEP; both off is FedAvg with the classifier on the sphere, without any anchors.
+Deviations: the paper prints SGD for the anchors, has τ outside the exponential in Eq. 4 and does not
+normalise A; here the anchors are trained with Adam, τ is inside, and anchors have length 1. Ablation:
+`compactness` off replaces L_COM by the paper's pull ‖h − a_y‖²; `separation` off drops L_SEP; both off is
+FedAvg with the classifier on the sphere, without any anchors.
 """
 
 import math
@@ -47,7 +48,7 @@ class FedLSA(FedAvg):
     server_steps: int = Field(default=500, ge=0)
     """E_s, the steps that train the anchors every round; 500 as in the paper."""
     server_lr: float = Field(default=1e-3, gt=0)
-    """The learning rate of these steps (Adam); 1e-3 as in the paper."""
+    """The learning rate of these steps; 1e-3 as in the paper, with Adam."""
 
     @property
     def uses_anchors(self) -> bool:
@@ -138,7 +139,7 @@ def anchor_cross_entropy(task: Task, model: Tree, anchors: Tensor) -> Tensor:
 
 
 def separation_loss(anchors: Tensor, tau: float) -> Tensor:
-    """L_SEP: how close the anchors stand to each other; smallest for a simplex."""
+    """L_SEP: how close the anchors are to each other; smallest for a simplex."""
     classes = len(anchors)
     own = torch.eye(classes, dtype=torch.bool, device=anchors.device)
     others = (anchors @ anchors.T / tau).masked_fill(own, float("-inf"))

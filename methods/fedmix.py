@@ -1,15 +1,14 @@
-"""FedMix: clients mix their samples with averages of everybody's.
+"""FedMix: clients mix their samples with averages of all clients' samples.
 
 Yoon et al., "FedMix: Approximation of Mixup under Mean Augmented Federated Learning", ICLR 2021. Before round
 1 every client uploads the means (x̄, ȳ) of groups of M samples; all clients get all of them and keep them.
-Client, with one (x̄, ȳ) drawn anew at every step and u = (1 − λ)x: the mean over the batch of
+Client, with one (x̄, ȳ) drawn at every step and u = (1 − λ)x: the mean over the batch of
     (1 − λ) ℓ(f(u), y) + λ ℓ(f(u), ȳ) + λ(1 − λ) ⟨∇_u ℓ(f(u), y), x̄⟩,
 Mixup's loss with x̄ to first order in λ. Each sample's inner product counts once in that mean.
 
-Groups are cut at random and have exactly M samples: what is left over, and a client with less than M samples,
-uploads nothing, so that no mean shows less than M. Pictures are averaged as the floats that models see.
-λ = 0.1 and M = 5 are of the paper's size; λ = 0 is FedAvg exactly. `naive` is the paper's NaiveMix: the
-inputs themselves are mixed, f((1 − λ)x + λx̄).
+Groups are drawn at random and have exactly M samples, so that every mean covers M of them; samples that are
+left over are not uploaded. Images are averaged as the floats that models see. λ = 0 is FedAvg exactly.
+`naive` is the paper's NaiveMix: the inputs themselves are mixed, f((1 − λ)x + λx̄).
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,6 +4,7 @@ Tan et al., "FedProto: Federated Prototype Learning across Heterogeneous Clients
 Client: CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a global prototype (D = width of
 z); afterwards its prototypes are its class means of z under its final model. Server: per class the mean over
 the clients that hold it, or the mean weighted by count. In the first round there is no prototype, so no term.
+The pull acts on each sample, as in the public code; Eq. 6-8 print it for the client's class means.
 
 A client predicts the class whose global prototype is nearest to z, as in the paper, or with its own
 classifier (`prediction`). All clients begin with the same weights.
@@ -23,7 +24,7 @@ class FedProto(PrototypeLearning):
     has_global_model = False
 
     lam: float = Field(default=1.0, ge=0)
-    """λ, the weight of the pull; 1 is the paper's for all its datasets."""
+    """λ, the weight of the pull; 1 as in the paper, where the authors' code uses 0.1 on CIFAR-10."""
     prediction: Prediction = "prototypes"
     """The nearest prototype's class (as in the paper), or the classifier's; the other is recorded too."""
 

@@ -6,7 +6,7 @@ CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a
 afterwards its prototypes are its class means of z under its final model. Server: the mean over the clients
 that hold the class, or the mean weighted by count. In the first round there is no prototype, so no term.
 The averaged classifier predicts, as in those papers; the nearest prototype is recorded beside it.
-λ = 0 is FedAvg with prototypes that nobody uses.
+λ = 0 is FedAvg with prototypes that are not used.
 """
 
 from collections.abc import Sequence

@@ -5,6 +5,9 @@ queries cross-attend (four heads) to the text embeddings of the classes' names a
 every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled
 cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. Layer norms
 and two more layers around the attention are as in the public code.
+
+Deviations: the public code has GEGLU between these layers, weight decay 1e-5 and a cosine schedule; here it
+is GELU, no decay and a constant rate.
 """
 
 from methods.base import Task

@@ -1,6 +1,6 @@
 """What a search may try: for every method its default, its paper's grid and a wide range, side by side.
 
-One file a method: `hyperparameters` are the method's own, `training` are keys of the suite's training
+One file per method: `hyperparameters` are the method's own, `training` are keys of the suite's training
 section, the same for every method so that all are tuned alike. A file is checked against the method itself.
 """
 
@@ -110,11 +110,12 @@ def load_space(method: str, folder: Path = FOLDER) -> Space:
 def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
     file = folder / f"{method}.yaml"
     where = f"search space {file.name}"
-    beside = Path(inspect.getfile(kind)).with_name(file.name)
-    if not file.is_file() and beside.is_file():  # of a method that another package brings along
+    beside = _beside(kind, file.name)
+    if not file.is_file() and beside and beside.is_file():  # of a method that another package brings along
         file = beside
     if not file.is_file():
-        raise UserError(f"method '{method}' has no search space: write {file}")
+        place = beside or file.name
+        raise UserError(f"method '{method}' has no search space; write {place}, as in CONTRIBUTING.md")
     raw = read_mapping(file, "the keys method, hyperparameters and training")
     space = validated(Space, raw, where)
     if space.method != method:
@@ -125,6 +126,14 @@ def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
         for value in parameter.extremes():
             _check_training(key, value, f"{where}, training")
     return space
+
+
+def _beside(kind: type[BaseModel], name: str) -> Path | None:
+    """A file of this name beside the one that defines the class; None for a class from a notebook."""
+    try:
+        return Path(inspect.getfile(kind)).with_name(name)
+    except (TypeError, OSError):
+        return None
 
 
 def _check_hyperparameter(kind: type[BaseModel], key: str, parameter: Parameter, where: str) -> None:

@@ -13,12 +13,10 @@ ALL = "all"
 
 
 def check(
-    methods: Annotated[
-        list[str], typer.Argument(help="Names of methods, paths of Python files, or all.")
-    ],
+    methods: Annotated[list[str], typer.Argument(help="Names of methods, paths of Python files, or all.")],
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Check with another hyperparameter; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a hyperparameter; may be repeated."),
     ] = None,
 ) -> None:
     """Hold methods to the contract that every method of a table keeps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,28 +53,14 @@ def _show_suite(name: str) -> None:
 def _show_method(name: str) -> None:
     import inspect
 
-    from rich.table import Table
-
     from bench.cli.console import make_console
+    from bench.cli.method_view import hyperparameter_table
     from bench.suite.methods import METHODS
 
     kind = METHODS.load(name)
     console = make_console()
     console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
-    grid = Table("hyperparameter", "default", "type")
-    for key, field in kind.model_fields.items():
-        grid.add_row(key, _default(field), _type_name(field.annotation))
-    console.print(grid)
-
-
-def _default(field: Any) -> str:
-    from pydantic_core import PydanticUndefined, to_json
-
-    return "" if field.default is PydanticUndefined else to_json(field.default).decode()
-
-
-def _type_name(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+    console.print(hyperparameter_table(name, kind))
 
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:

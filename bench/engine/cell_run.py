@@ -141,6 +141,7 @@ class CellRun:
                 hardware=hardware(str(self._device), self._conditions.threads),
                 executor=self._hosts.name,
                 method_code=self._method_code,
+                contract=self._conditions.contract.get(self._config.method.name),
                 **asdict(self._fingerprints),
             ),
             timing=Timing(

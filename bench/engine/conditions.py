@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -21,7 +22,24 @@ class Conditions:
     """Time between two checkpoints of a cell."""
     commit: str = ""
     """The commit of the harness, for the record."""
+    contract: Mapping[str, str] = field(default_factory=dict)
+    """Method → its standing, for methods that have not passed `bench check`; for the record."""
+    own_methods: tuple[bytes, ...] = ()
+    """Methods from files, scripts or notebooks, by value: a worker cannot import them."""
 
     @property
     def threads(self) -> int:
         return max(1, int(self.cpus))
+
+    def take_effect(self) -> None:
+        """Hold this process to its share of the machine, and make the user's own methods known to it."""
+        import torch
+
+        from bench.engine.process import use_share
+        from bench.suite.methods import METHODS
+
+        use_share(self.threads)
+        if self.gpus and torch.cuda.is_available():
+            torch.cuda.set_per_process_memory_fraction(min(1.0, self.gpus))
+        for method in self.own_methods:
+            METHODS.from_bytes(method)

@@ -20,11 +20,11 @@ class Scores(NamedTuple):
     """Accuracies of one model."""
 
     test: dict[str, float]
-    """Of a client's own model only where there is no global one."""
+    """Domain → accuracy; of clients' own models only if there is no global one."""
     own: float | None
     validation: float | None
     by_others: dict[str, float]
-    """Mean over the test sets by the method's other ways to predict."""
+    """Name of another way to predict → its mean accuracy over the test sets."""
 
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
@@ -32,7 +32,7 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
     held_out = problem.validation.get(client)
     validation = None if held_out is None else fraction(correct(problem, server, state, held_out))
     if problem.method.has_global_model:
-        # Nobody asks then how a client's own model does on data unlike its own.
+        # A client's own model is then judged on data like its own alone.
         alike = [
             Samples(*(part[positions] for part in problem.test[domain]))
             for domain, positions in problem.own_test.get(client, {}).items()
@@ -65,7 +65,7 @@ def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> 
 
 
 def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
-    """For every sample whether the prediction is right."""
+    """Whether the prediction is right, sample by sample."""
     task, method = problem.task, problem.method
     with task.evaluation():
         parts = [

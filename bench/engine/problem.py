@@ -39,7 +39,7 @@ class Problem:
         return [*self.method.prelude(self.task), self.method]
 
     def orders(self, client: int, number: int, count: int) -> list[Tensor]:
-        """In which order the client visits its `count` samples in the epochs of a round."""
+        """Per epoch of a round, the order in which the client visits its `count` samples."""
         draw = generator(self.task.seed, "batches", client, number)
         if self.steps is None:
             return [torch.randperm(count, generator=draw) for _ in range(self.epochs)]
@@ -49,5 +49,5 @@ class Problem:
         return [*epochs[:-1], epochs[-1][: in_last * self.batch_size]]
 
     def key(self, client: int, number: int) -> int:
-        """What the random numbers of a client's steps in a round depend on; there is room to count up."""
+        """The key of the random numbers in a client's round; later steps count up from it."""
         return derive(self.task.seed, "steps", client, number) >> 1

@@ -15,11 +15,11 @@ from methods.core.batches import Samples
 from methods.core.optional import HasAnchors
 
 PER_DOMAIN = 100
-"""Test samples of a domain, evenly spaced; enough to see, and little work."""
+"""Evenly spaced test samples per domain: enough to see the classes, and little work."""
 
 
 def write_projection(file: Path, problem: Problem, server: dict[str, Any]) -> None:
-    """Nothing is written for a method that has no anchors, a model that blew up, or without a test set."""
+    """Nothing is written for a method without anchors, for a model that diverged, or without a test set."""
     picked = [_evenly(samples) for samples in problem.test.values()]
     if not (picked and isinstance(problem.method, HasAnchors)):
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.engine.conditions import Conditions
+from bench.contract.standing import with_methods
 from bench.records.lock import alone
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
@@ -35,6 +36,7 @@ def drive(
 
         start_ray(address)
         resources = settled(resources or Resources())
+    conditions = with_methods(conditions, {cell.method for cell in plan.cells})
     with alone(plan.folder.path, "bench run"), _Recording(plan, tracker, observer) as recording:
         plan.folder.remove_scratch()
         plan.write()

@@ -94,7 +94,7 @@ class CellTrial(KeptTrial):
 
     def setup(self, config: dict[str, Any]) -> None:
         self._job: Job = config["job"]
-        take_share(self._job.conditions)
+        self._job.conditions.take_effect()
         self._cell: CellRun | None = None
 
     def step(self) -> dict[str, Any]:
@@ -146,17 +146,6 @@ class _Reporter(tune.Callback):
             folder.fail(RuntimeError("its process died (out of memory, or killed)"))
         if self._watcher:
             self._watcher.failed(_cell_id(trial), folder.failure() or "unknown")
-
-
-def take_share(conditions: Conditions) -> None:
-    """Hold this process to the share of the machine that its trial was given."""
-    import torch
-
-    from bench.engine.process import use_share
-
-    use_share(conditions.threads)
-    if conditions.gpus and torch.cuda.is_available():
-        torch.cuda.set_per_process_memory_fraction(min(1.0, conditions.gpus))
 
 
 def _cell_id(trial: Any) -> str:

@@ -19,7 +19,7 @@ from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.run_folder import SCRATCH
 from bench.scheduling.resources import Resources
-from bench.scheduling.trials import REPORT_SECONDS, KeptTrial, take_share
+from bench.scheduling.trials import REPORT_SECONDS, KeptTrial
 from bench.scheduling.watch import watched
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.endings import reason_of, rounds_of, settle_done
@@ -96,7 +96,7 @@ class SearchTrial(KeptTrial):
 
     def setup(self, config: dict[str, Any]) -> None:
         self._job: SearchJob = config["job"]
-        take_share(self._job.conditions)
+        self._job.conditions.take_effect()
         self._run: TrialRun | None = None
 
     def step(self) -> dict[str, Any]:

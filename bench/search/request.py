@@ -128,10 +128,10 @@ class TuneRequest:
 
     def searches(self) -> list[Search]:
         """One search per method."""
-        suite = self.load_suite()
+        suite = self.load_suite().resolved(METHODS.resolve)
         names = list(dict.fromkeys(entry.name for entry in suite.methods))
         if list(self.methods) != [ALL]:
-            names = list(self.methods)
+            names = [METHODS.resolve(name) for name in self.methods]
             for name in names:
                 METHODS.load(name)
             suite = suite.with_methods(names)

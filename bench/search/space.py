@@ -88,15 +88,17 @@ def search_space(
 
 
 def describe(space: SearchSpace) -> str:
-    """`lam 0.001–1 log, tau 0.1/0.2`."""
+    """The space in words, such as `lam 0.001–1 log, tau 0.1/0.2`."""
+    parts = [f"{key} {describe_distribution(each)}" for key, each in space.domains.items()]
+    return ", ".join(parts) or "nothing to choose"
 
-    def text(domain: Distribution) -> str:
-        ends = [str(value) for value in domain.values]
-        if domain.kind == "choice":
-            return "/".join(ends)
-        return "–".join(ends) + (" log" if domain.kind == "log_uniform" else "")
 
-    return ", ".join(f"{key} {text(domain)}" for key, domain in space.domains.items()) or "nothing to choose"
+def describe_distribution(distribution: Distribution) -> str:
+    """`0.001–1 log` for a range, `0.1/0.2` for choices."""
+    ends = [str(value) for value in distribution.values]
+    if distribution.kind == "choice":
+        return "/".join(ends)
+    return "–".join(ends) + (" log" if distribution.kind == "log_uniform" else "")
 
 
 def _options(domain: Distribution) -> Sequence[Any] | None:

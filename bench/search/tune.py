@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
 from bench.records.files import check_writable
 from bench.records.lock import alone
@@ -47,7 +48,7 @@ class TuneOutcome:
 def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     """Run what is missing of every search; a kill loses only the rounds since the last checkpoints."""
     searches = request.searches()
-    conditions = request.conditions()
+    conditions = with_methods(request.conditions(), {search.method for search in searches})
     check_writable(request.out.absolute())
     checksums = {
         search.method: check_search(search, request.trials, conditions.data_root).fingerprints.data_checksum

@@ -1,7 +1,7 @@
 """`bench speed`: updates per CPU second of each executor and of a plain PyTorch loop, measured in turn.
 
 The small works are those on which public frameworks are compared: an MLP 64-128-10, 100 clients of which 10
-take part in a round, batch 16; one step a client (`digits`) or twenty (`synth`). `cnn` is a round of the
+take part in a round, batch 16; one step per client (`digits`) or twenty (`synth`). `cnn` is a round of the
 Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
 512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16;
 `vit` is a round of FedSDG: ten clients, a small transformer with shared and private adapters and gates.
@@ -106,7 +106,7 @@ def _ours(work: Work, clients: list[Samples], host: type[Host]) -> Callable[[int
 
 
 def _plain_loop(work: Work, clients: list[Samples]) -> Callable[[int], None]:
-    """FedAvg as one would write it by hand: one module, one torch optimiser a client, weighted average."""
+    """FedAvg as one would write it by hand: one module, one torch optimiser per client, weighted average."""
     model = fresh_model(work, clients)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     choice = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""FedSDG as one would write it by hand, for `bench speed`: one module, one torch optimiser a client."""
+"""FedSDG as one would write it by hand, for `bench speed`: one module, one torch optimiser per client."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -101,8 +101,18 @@ class Suite(Section):
             assign(raw, key, value)
         return validated(Suite, raw, f"suite '{self.suite}'")
 
-    def with_methods(self, names: Iterable[str]) -> Suite:
-        """The suite with these methods only; one that it does not have is added with its defaults."""
-        entries = {entry.name: [e for e in self.methods if e.name == entry.name] for entry in self.methods}
-        chosen = [entry for name in names for entry in entries.get(name, [MethodEntry(name=name)])]
+    def with_methods(self, wanted: Iterable[str | MethodEntry]) -> Suite:
+        """The suite with these methods only: the suite's own rows of a name, or else one with defaults."""
+        chosen: list[MethodEntry] = []
+        for each in wanted:
+            if isinstance(each, MethodEntry):
+                chosen.append(each)
+            else:
+                rows = [entry for entry in self.methods if entry.name == each]
+                chosen += rows or [MethodEntry(name=each)]
         return self.model_copy(update={"methods": tuple(chosen)})
+
+    def resolved(self, resolve: Callable[[str], str]) -> Suite:
+        """The suite with paths of methods' files replaced by the names under which they are known."""
+        entries = [entry.model_copy(update={"name": resolve(entry.name)}) for entry in self.methods]
+        return self.model_copy(update={"methods": tuple(entries)})

@@ -79,8 +79,9 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
     """The cells of one row: everything but the seed is worked out once."""
     from methods.core.optimisers import Optimiser
 
-    kind = METHODS.load(entry.name)
-    method = validated(kind, entry.set, f"method '{entry.name}'")
+    name = METHODS.resolve(entry.name)
+    kind = METHODS.load(name)
+    method = validated(kind, entry.set, f"method '{name}'")
     model = entry.model or kind.own_model or suite.model
     optimiser = validated_union(Optimiser, suite.training.optimiser, "training.optimiser")
     sections: dict[str, Any] = {
@@ -93,9 +94,10 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
         "training": suite.training.model_copy(update={"optimiser": optimiser.model_dump(mode="json")}),
         "evaluation": suite.evaluation,
         "method": MethodChoice(
-            name=entry.name,
+            name=name,
             version=kind.version,
             hyperparameters=method.model_dump(mode="json"),
+            source=METHODS.source_digest(name),
         ),
     }
     label = entry.label or kind.label

@@ -1,6 +1,6 @@
 """A client's samples, cut into the steps of one round.
 
-The same method code meets two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
+The same method code works on two kinds of batches: `RaggedBatches`, where the last batch of an epoch is just
 shorter, and `PaddedBatches`, where all clients of a round are stacked and padded to one shape, with masks
 that say which samples and which steps are real.
 """
@@ -147,7 +147,7 @@ class PaddedBatches(NamedTuple):
 PIECE = 128
 """Samples per piece of `once`."""
 GATHERED = 64
-"""Steps whose samples are brought together in one go: quicker than one by one, and of bounded size."""
+"""Steps whose samples are gathered at once: faster than step by step, and of bounded size."""
 
 
 def steps_of(orders: list[list[Tensor]], size: int) -> list[int]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 Tensors: TypeAlias = list[Tensor]
+CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Kit(NamedTuple):
@@ -51,17 +52,21 @@ ONE_BY_ONE = Kit(
 class Group(BaseModel):
     """Other values for the parameters whose name contains `match`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = CONFIG
     match: str = Field(min_length=1)
+    """A part of the names of these parameters."""
     lr: float = Field(gt=0)
+    """Their learning rate."""
 
 
 class _Optimiser(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = CONFIG
     lr: float = Field(gt=0)
+    """η, the learning rate."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """The factor of the parameters that is added to the gradient."""
     clip_norm: float | None = Field(default=None, gt=0)
-    """Largest norm of the whole gradient."""
+    """The largest norm of the whole gradient; None: no clipping."""
     groups: tuple[Group, ...] = ()
     """The first group that matches a parameter's name sets its learning rate."""
 
@@ -91,7 +96,9 @@ class _Optimiser(BaseModel):
 
 class SGD(_Optimiser):
     name: Literal["sgd"] = "sgd"
+    """Stochastic gradient descent."""
     momentum: float = Field(default=0.0, ge=0, lt=1)
+    """How much of the last step's direction is kept."""
 
     def start(self, params: Tensors) -> Tensors:
         return [torch.zeros_like(p) for p in params] if self.momentum else []
@@ -108,8 +115,11 @@ class SGD(_Optimiser):
 
 class Adam(_Optimiser):
     name: Literal["adam"] = "adam"
+    """Adam with bias correction; weight decay is part of the gradient."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """β₁ and β₂, how slowly the moments follow the gradient and its square."""
     epsilon: float = Field(default=1e-8, gt=0)
+    """ε, added to the denominator."""
 
     def start(self, params: Tensors) -> dict[str, Any]:
         return {

@@ -1,6 +1,6 @@
 """The gradients of all clients of a stack, from inside `vmap`.
 
-`torch.func.grad` is the plain way and serves where nothing better is at hand. The quick way lifts the
+`torch.func.grad` is the plain way and the fallback. The quick way lifts the
 clients' parameters out of `vmap`, lets ordinary autograd record the loss of the whole stack, and
 differentiates the sum of the losses once: client k's loss depends on client k's parameters alone, so each
 gets its own gradient. That saves a fifth of the time of a small step.

@@ -36,11 +36,11 @@ class Task:
     domains: tuple[int, ...] = ()
     """Client → number of its domain; empty where clients have samples of several domains."""
     input_shape: tuple[int, ...] | None = None
-    """Of one sample; None: unknown."""
+    """The shape of one sample; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
-        """Samples to compute with: bytes of pictures as the model's first layer turns them into floats."""
+        """Samples as floats: bytes of images as the model's first layer standardises them."""
         return x if x.is_floating_point() else self.model.pixels(x)
 
     def logits(self, params: Tree, x: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class Task:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """For looking without learning: no gradients, and batch norm uses and keeps its statistics."""
+        """No gradients, and batch norm uses its running statistics without updating them."""
         was_training = self.model.training
         if self._has_modes:
             self.model.eval()

@@ -55,7 +55,7 @@ def train(
     trainable: Collection[str] | None = None,
     mode: Mode = ONE_CLIENT,
 ) -> Tree:
-    """Take one optimiser step a batch on the trainable leaves; a step that is not live changes nothing."""
+    """Take one optimiser step per batch on the trainable leaves; a padded step changes nothing."""
     names = [name for name in start if trainable is None or name in trainable]
     params = [mode.own(start[name]) for name in names]
     fixed = {name: mode.own(leaf) for name, leaf in start.without(names).items()}

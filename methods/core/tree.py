@@ -1,4 +1,4 @@
-"""Named tensors with arithmetic, so that an update rule stands in code as it stands in the paper."""
+"""Named tensors with arithmetic, so that update rules in code look as they do in the papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scalar: TypeAlias = float | Tensor
 class Tree(Mapping[str, Tensor]):
     """An immutable mapping from names to tensors with + − × ÷, `dot` and `sqnorm`.
 
-    Integer tensors (step counters of batch norm, say) have no place in such sums: every operation passes
+    Integer tensors (such as the step counters of batch norm) take no part in sums: every operation passes
     them on from its left operand.
     """
 
@@ -150,7 +150,7 @@ def leaves_of(value: Any) -> Iterator[Tensor]:
 
 
 def size_in_bytes(value: Any) -> int:
-    """Of all tensors inside a nest; for every message of a round, so without `leaves_of`'s generators."""
+    """The bytes of all tensors inside a nest; called for every message, so it avoids generators for speed."""
     if isinstance(value, Tensor):
         return value.nbytes
     if isinstance(value, (dict, Tree)):

@@ -1,4 +1,4 @@
-"""What is trained around a frozen CLIP model, on embeddings of its image tower."""
+"""The trainable parts around a frozen CLIP model, on embeddings of its image tower."""
 
 import torch
 import torch.nn.functional as F
@@ -7,7 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 class FeatureAdapter(nn.Module):
-    """The image's features, weighted by what two linear layers make of them."""
+    """Multiplies the image features by weights that two linear layers compute from them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class PromptGenerator(nn.Module):
 
 
 class PromptedClassifier(nn.Module):
-    """Logits are scaled cosines with the texts of prompts that a generator begins and class names end.
+    """Logits are scaled cosines with text features of prompts: generated context words, then the class name.
 
     `text_tower` takes the words that the generator makes and returns a vector for every class; its weights
     are frozen, so that they neither travel nor are kept.

@@ -1,10 +1,10 @@
-"""Pictures as bytes, and what models make of them."""
+"""Images as bytes, and how models standardise them."""
 
 import torch
 from torch import Tensor, nn
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet's channels, by which the public code of the domain-skew papers scales its images."""
+"""ImageNet's channel statistics, which the public code of the domain-skew papers uses."""
 
 
 class Pixels(nn.Module):

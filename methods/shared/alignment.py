@@ -1,4 +1,4 @@
-"""Aggregation by agreement: a client counts as much as its update points where all of them go.
+"""Aggregation by agreement: the better a client's update agrees with the others, the more it counts.
 
 Δ_k = θ_k − θ, Δ̄ = mean Δ_k, α_k = max(0, cos(Δ_k, Δ̄)), w_k = α_k / Σα, θ ← θ + Σ w_k Δ_k. Where Σα < 1e-6,
 as when the updates cancel out, the weights are uniform, and the event is counted. No client: θ stays.
@@ -20,7 +20,7 @@ from methods.base import Reply, State, Task, Tree
 from methods.modules.lora import require_adapters, shared_leaves
 
 NOTHING = 1e-6
-"""Cosines that sum to less, and a mean shorter than this part of the updates, are taken for none."""
+"""Cosines that sum to less, and a mean shorter than this fraction of an update, count as zero."""
 
 
 class Alignment(BaseModel):
@@ -33,13 +33,13 @@ class Alignment(BaseModel):
     weighting: Literal["relu", "softmax"] = "relu"
     """From cosines to weights: max(0, cos), or exp(cos / temperature)."""
     temperature: float = Field(default=0.05, gt=0)
-    """Of the softmax weighting: the lower, the more the best aligned clients count."""
+    """T of the softmax weighting: the lower, the more the best aligned clients count."""
     cosine_on: Literal["all", "lora"] = "all"
-    """The parameters that are compared: all that train, or without the head."""
+    """The parameters that are compared: all trainable ones, or the LoRA factors without the head."""
     times_samples: bool = False
     """Multiply the weights by the clients' numbers of samples."""
     max_weight: float | None = Field(default=None, gt=0, le=1)
-    """No client counts more; what is cut off goes to the others. At least 1 / clients."""
+    """The largest weight of a client; what is cut off goes to the others. At least 1 / clients."""
 
     def check_alignment(self, task: Task) -> None:
         """Raise ValueError where the parameters to compare do not exist."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Moments(NamedTuple):
-    """Of some groups of samples: how many, their means, and their covariances with 1/n."""
+    """Counts, means and covariances (with 1/n) of some groups of samples."""
 
     counts: Tensor
     means: Tensor
@@ -26,7 +26,7 @@ class Axes(NamedTuple):
 
 
 def moments(x: Tensor, y: Tensor, classes: Tensor) -> Moments:
-    """Of the samples of each of these classes, in double precision."""
+    """The moments of the samples of each of these classes, in double precision."""
     counts, means, covariances = [], [], []
     for label in classes:
         members = x[y == label].double()
@@ -44,7 +44,7 @@ def moments(x: Tensor, y: Tensor, classes: Tensor) -> Moments:
 
 
 def no_moments(groups: int, width: int, device: torch.device) -> Moments:
-    """Of groups that have no samples yet."""
+    """The moments of groups that have no samples yet."""
     shapes = (groups,), (groups, width), (groups, width, width)
     return Moments(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
 

@@ -1,4 +1,4 @@
-"""Class prototypes: clients send their features' means and pull the features to everybody's means."""
+"""Class prototypes: clients send the class means of their features and pull features to the global means."""
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
         return {"prototypes": self.scaled(safe_divide(totals, counts)), "counts": counts}
 
     def global_prototypes(self, server: State, replies: Sequence[Reply]) -> State:
-        """The mean per class over the clients that hold it; a class nobody holds keeps what it had."""
+        """The mean per class over the clients that hold it; a class that nobody holds keeps its prototype."""
         prototypes = torch.stack([reply.content["prototypes"] for reply in replies])
         counts = torch.stack([reply.content["counts"] for reply in replies])
         shares = (counts > 0).to(counts.dtype) if self.prototype_weighting == "mean" else counts

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from methods.base import Reply, State, Task, Tree
-from methods.fedavg import FedAvg
+from methods.shared.averaging import Averaging
 
 
-class FedOpt(FedAvg, ABC):
+class FedOpt(Averaging, ABC):
     """x ← x + step(Δ) with the pseudo-gradient Δ = Σ_k w_k (y_k − x). Buffers are averaged, not stepped."""
 
     server_lr: float = Field(gt=0)

@@ -1,8 +1,9 @@
 """Aligned: any method whose server averages models, with FedSDG's server instead of the average.
 
-A client's update counts as much as it points where all updates go (see `methods/shared/alignment.py` for the
-formulae). Everything else is the inner method's: what travels, the clients' work, prediction. A method whose
-server does more than FedAvg's average is refused, since its own rule and this one exclude each other.
+A client's update counts the more, the better it agrees with the mean of all updates; the formulae are in
+`methods/shared/alignment.py`. Everything else is the inner method's: what travels, the clients' work,
+prediction. A method whose server does more than FedAvg's average is refused, since its rule and this one
+exclude each other.
 """
 
 from __future__ import annotations

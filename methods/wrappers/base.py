@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
-from pydantic import SerializeAsAny, create_model
+from pydantic import Field, SerializeAsAny, create_model
 from torch import Generator, Tensor
 
 from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
@@ -37,7 +37,9 @@ class Wrapper(FedAlgorithm):
         offers = [forwarding for offer, forwarding in OPTIONAL.items() if issubclass(kind, offer)]
         bases: tuple[type[Any], ...] = (cls, *offers)
         name = f"{cls.__name__}{kind.__name__}"
-        wrapped = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, kind()))
+        field = Field(default=kind(), description=cls.model_fields["inner"].description)
+        made = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, field))
+        wrapped = cast("type[Self]", made)
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)

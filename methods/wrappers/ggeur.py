@@ -1,4 +1,4 @@
-"""GGEUR: clients fill up their classes along the axes of everybody's data, then any method trains on that.
+"""GGEUR: clients add samples along the principal axes of all clients' data, and any method trains on them.
 
 Ma et al., "Geometric Knowledge-Guided Localized Global Distribution Alignment for Federated Learning", CVPR
 2025. On embeddings of a frozen encoder. Before round 1, up: for each class a client has, n, μ and Σ (1/n).
@@ -8,13 +8,13 @@ domains the others' class means. Clients then add X + (ε·√λ)Vᵀ with ε ~ 
 
 One domain: every class that a client has is filled up to `samples_per_class` around its own samples. Several:
 step 1 fills up to `step1_samples`; step 2 adds `step2_samples` around each other domain's mean, also of
-classes that the client does not have. The own samples are always kept.
+classes that the client does not have. A client's own samples are always kept.
 
-Deviations and defaults: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`); 2000,
-500 and 500 samples are the public code's. A class of one sample would upload that sample as its mean, so
-`min_class_count` withholds it. A client's weight counts what it trains on, added samples included.
-`as_published` is the public code to the letter: the averaged model is never sent back and the loss takes a
-softmax of a softmax; a table marks it and shows its best round on test.
+Deviations: the paper prints ε·λ, which gives the covariance Σ² (`noise_scale: linear`). A class of one sample
+would upload that sample as its mean, so `min_class_count` withholds it. A client's weight in averages counts
+what it trains on, added samples included. `as_published` trains as the public code does in two respects: the
+averaged model is never sent back, and the loss takes a softmax of a softmax; a table marks such a row and
+shows its best round on test.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from methods.wrappers.base import Wrapper
 
 
 class _NeverSentBack(FedAvg):
-    """FedAvg as GGEUR's public code has it: clients go on from their own models."""
+    """FedAvg as GGEUR's public code has it: clients continue from their own models."""
 
     def client(self, task: Task) -> State:
         return {"model": task.initial}
@@ -64,7 +64,7 @@ class GGEUR(Wrapper):
     samples_per_class: int = Field(default=2000, ge=1)
     """With one domain: samples per class after filling up; 2000 as in the paper."""
     step1_samples: int = Field(default=500, ge=0)
-    """With several domains: samples per class after filling up around the own ones; 500 as in the paper."""
+    """With several domains: samples per class after filling up around its own; 500 as in the paper."""
     step2_samples: int = Field(default=500, ge=0)
     """With several domains: samples per class around each other domain's mean; 500 as in the paper."""
     step2: bool = True

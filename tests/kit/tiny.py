@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.models.architectures.cnn import CNN
+from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import seeded_model
 from methods.base import Batch, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
@@ -134,6 +136,20 @@ def gradient(loss: Loss, at: Tree, batch: Batch) -> Tree:
     leaves = {name: leaf.detach().requires_grad_() for name, leaf in at.items()}
     grads = torch.autograd.grad(loss(Tree(leaves), batch), list(leaves.values()), materialize_grads=True)
     return Tree(zip(leaves, grads, strict=True))
+
+
+def head_task(clients: int = 3) -> Task:
+    return task_of(seeded_model(Head(), (WIDTH,), CLASSES, seed=0), clients)
+
+
+def a_batch(key: int = 7) -> Batch:
+    data = samples([0, 1, 2, 2, 1, 0, 1], seed=9)
+    return Batch(data.x, data.y, key=key)
+
+
+def log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 class Quadratic(FedAvg):

@@ -137,7 +137,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("encoder", [None, "pixels"])
 def test_other_encoders_are_refused_in_one_sentence(method: str, encoder: str | None, office: Path) -> None:
     config = config_of(method, encoder)
-    assert config["model"]["name"] == {"fedclip": "clip_adapter", "fedtpg": "prompt_generator"}[method]
+    assert config.model.name == {"fedclip": "clip_adapter", "fedtpg": "prompt_generator"}[method]
     with pytest.raises(
         UserError, match="needs the embeddings and the text tower of a CLIP model; set"
     ) as told:

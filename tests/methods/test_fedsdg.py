@@ -1,9 +1,6 @@
-"""FedSDG and the personalised methods it is compared with: penalties, rates, what stays with a client."""
+"""FedSDG: penalties, rates, figures and refusals."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +9,6 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bench.contract.models import MODELS
-from bench.contract.runs import Course
-from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
@@ -25,9 +20,6 @@ from bench.suite.planning import plan_cells
 from kit.contract import (
     PLAIN,
     assert_close,
-    differing,
-    resumed,
-    run,
     samples,
     tiny_problem,
     tiny_task,
@@ -36,9 +28,7 @@ from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
 from methods.core.task import initial_tree
-from methods.ditto import Ditto
 from methods.fedlora import FedLoRA
-from methods.fedrep import FedRep
 from methods.fedsdg import GATES, FedSDG, personal
 from methods.modules.lora import adapted_layers
 
@@ -174,97 +164,6 @@ def test_granularity(granularity: str, count: int) -> None:
     assert passed == pytest.approx([1 / (1 + np.exp(-at)) for at in expected])
 
 
-# What travels and what stays
-
-
-def test_only_shared_adapters_and_the_head_travel() -> None:
-    problem = tiny_problem(FedSDG(), optimiser=ADAM)
-    before = problem.task.initial
-    course = Course.of(problem, rounds=2)
-    after = course.federation.server["model"]
-    assert {"classifier.weight", "classifier.bias"} <= set(after)
-    assert all(not torch.equal(after[name], before[name]) for name in after)
-    for work in course.work:
-        for message in (work.message, work.reply.content):
-            assert list(message) == ["model"]
-            assert set(message["model"]) == set(before)
-            assert not any("private" in name or "gate" in name for name in message["model"])
-
-
-def test_the_head_is_averaged() -> None:
-    problem = tiny_problem(FedSDG(alignment=None), optimiser=ADAM)
-    course = Course.of(problem, rounds=1)
-    model = course.federation.server["model"]
-    sizes = [len(y) for _, y in problem.train.values()]
-    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in course.work]
-    np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
-
-
-@in_one_process
-def test_private_state_outlives_rounds_without_the_client_and_a_restart(
-    kind: type[Host], tmp_path: Path
-) -> None:
-    problem = tiny_problem(FedSDG(), optimiser=ADAM)
-    host = kind(problem)
-    federation = Federation(problem, host, participation=0.4)
-    states: dict[int, Any] = {client: host.state(client) for client in problem.train}
-    for number in range(1, 7):
-        took_part = federation.participants(number)
-        federation.advance()
-        for client in problem.train:
-            changed = bool(differing(host.state(client), states[client]))
-            assert changed == (client in took_part)
-        states = {client: host.state(client) for client in problem.train}
-    federation.save(tmp_path)
-    other = kind(problem)
-    resumed(problem, other, tmp_path, rounds=6, participation=0.4)
-    assert differing({str(k): other.state(k) for k in states}, {str(k): states[k] for k in states}) == []
-
-
-def test_a_checkpoint_holds_no_frozen_weights(tmp_path: Path) -> None:
-    problem = tiny_problem(FedSDG(), optimiser=ADAM)
-    run(problem, LoopHost(problem), rounds=1, save_to=tmp_path)
-    server = load_state(tmp_path / "server.pt")
-    assert set(server["model"]) == set(problem.task.initial)
-    for client in load_state(tmp_path / "clients-0.pt").values():
-        assert set(client) == {"private", GATES}
-        assert all("private_" in name for name in client["private"])
-
-
-def test_the_global_model_ignores_what_is_private() -> None:
-    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
-    host = LoopHost(problem)
-    federation = run(problem, host, rounds=3)
-    x = problem.test["near"].x
-    task, method, server = problem.task, problem.method, federation.server
-    own = [method.predict(task, server, host.state(client), x) for client in (0, 1)]
-    everybody = method.predict(task, server, None, x)
-    plain = functional_call(task.model, server["model"].as_dict(), (x,))
-    assert torch.equal(everybody, plain)
-    assert not torch.allclose(own[0], everybody)
-    assert not torch.allclose(own[0], own[1])
-
-
-def test_personal_accuracy_is_that_of_the_clients_own_models() -> None:
-    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
-    host = LoopHost(problem)
-    federation = run(problem, host, rounds=3)
-    scores = federation.evaluate(personal=True)
-    expected = []
-    for client, places in problem.own_test.items():
-        hits = [
-            problem.method.predict(
-                problem.task, federation.server, host.state(client), problem.test[name].x[at]
-            )
-            .argmax(dim=1)
-            .eq(problem.test[name].y[at])
-            for name, at in places.items()
-        ]
-        expected.append(float(torch.cat(hits).float().mean()))
-    assert scores["personal"] == pytest.approx(np.mean(expected))
-    assert scores["test"] == federation.evaluate(personal=False)["test"]
-
-
 # Figures
 
 
@@ -298,76 +197,6 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
 def test_a_model_without_adapters_is_refused_in_one_sentence(kind: type[FedSDG] | type[FedLoRA]) -> None:
     with pytest.raises(ValueError, match=r"^needs a model with LoRA branches: choose vit_mini or vit_lora$"):
         kind().check(tiny_task("mlp", PLAIN, clients=2, seed=0))
-
-
-def test_fedrep_needs_something_to_share() -> None:
-    with pytest.raises(ValueError, match="has nothing to share"):
-        FedRep().check(tiny_task("head", PLAIN, clients=2, seed=0))
-
-
-# Ditto and FedRep, beside loops by hand
-
-
-def mlp_round(method: Any, client: Any) -> tuple[Task, Any, Any, Batch, list[Tensor]]:
-    task = tiny_task("mlp", SGD(lr=0.1), clients=2, seed=0)
-    x, y = samples(8, MODELS["mlp"].shape, "hand")
-    order = [torch.arange(8), torch.arange(8).flip(0)]
-    state = client(task) if client else method.client(task)
-    message = {"model": method.server(task)["model"]}
-    reply, kept = method.local(task, state, message, RaggedBatches(Samples(x, y), order, 4))
-    return task, reply, kept, Batch(x, y), [part for each in order for part in each.split(4)]
-
-
-def test_ditto_pulls_the_own_model_towards_the_sent_one() -> None:
-    def own_start(task: Task) -> Any:
-        return {"model": task.initial.map(lambda leaf: leaf + 0.3)}
-
-    task, reply, kept, data, parts = mlp_round(Ditto(lam=0.7), own_start)
-    w = task.initial
-    v = own_start(task)["model"]
-    y = w
-    for at in parts:
-        for which in ("v", "y"):
-            start = v if which == "v" else y
-            leaves = {name: leaf.clone().requires_grad_() for name, leaf in start.items()}
-            logits = functional_call(task.model, leaves, (data.x[at],))
-            nn.functional.cross_entropy(logits, data.y[at]).backward()
-            pull = 0.7 if which == "v" else 0.0
-            moved = Tree(
-                {
-                    name: (leaf - 0.1 * (leaf.grad + pull * (leaf - w[name]))).detach()
-                    for name, leaf in leaves.items()
-                }
-            )
-            if which == "v":
-                v = moved
-            else:
-                y = moved
-    assert_close(kept["model"], v, tolerance=1e-6)
-    assert_close(reply["model"], y, tolerance=1e-6)
-
-
-def test_fedrep_trains_the_head_first_and_then_the_rest() -> None:
-    task, reply, kept, data, parts = mlp_round(FedRep(head_passes=3), None)
-    leaves = {name: leaf.clone() for name, leaf in task.initial.items()}
-
-    def descend(at: Tensor, wanted: str) -> None:
-        own = [name for name in leaves if name.startswith("classifier.") == (wanted == "head")]
-        for name in own:
-            leaves[name].requires_grad_()
-        logits = functional_call(task.model, leaves, (data.x[at],))
-        grads = torch.autograd.grad(
-            nn.functional.cross_entropy(logits, data.y[at]), [leaves[name] for name in own]
-        )
-        for name, grad in zip(own, grads, strict=True):
-            leaves[name] = (leaves[name] - 0.1 * grad).detach()
-
-    for at in parts * 3:
-        descend(at, "head")
-    for at in parts:
-        descend(at, "rest")
-    assert_close({**reply["model"], **kept["head"]}, leaves, tolerance=1e-6)
-    assert not set(reply["model"]) & set(kept["head"])
 
 
 # The suites

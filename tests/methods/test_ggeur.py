@@ -21,7 +21,6 @@ from bench.models.base import seeded_model
 from kit.tiny import CLASSES, WIDTH, close, draw, federation, samples, task_of
 from methods.base import Samples, State, Task
 from methods.fedavg import FedAvg
-from methods.fedproto import FedProto
 from methods.scaffold import Scaffold
 from methods.shared.geometry import Axes, geometry_similarity, principal_axes
 from methods.wrappers.ggeur import GGEUR, StatisticsUp
@@ -289,11 +288,6 @@ def test_similarity_is_one_for_equal_axes_and_follows_the_angle() -> None:
 def test_a_class_without_variance_is_like_no_other() -> None:
     point = principal_axes(torch.zeros(1, 3, 3, dtype=torch.float64))
     assert geometry_similarity(point, point).item() == 0
-
-
-def test_a_wrapper_has_the_inner_methods_other_predictions() -> None:
-    (name, other), *more = GGEUR.around(FedProto)().other_predictions().items()
-    assert (name, other.inner.prediction, more) == ("classifier", "classifier", [])  # type: ignore[attr-defined]
 
 
 def test_as_published_keeps_the_inner_methods_weights() -> None:

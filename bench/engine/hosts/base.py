@@ -1,7 +1,7 @@
 """Hosts: where clients live. A host owns their data and private state and does their local work.
 
-The server's side of a round is the same whatever the host (see `federation.py`), so the executors differ only
-in how `run` computes the replies.
+The server's side of a round is the same for every host (see `federation.py`): executors differ only in how
+`run` computes the replies.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
-"""How much of what a method makes of its clients' samples a host keeps from round to round."""
+"""How many bytes of samples made by a method a host keeps between rounds."""
 
 
 class Hosts(Protocol):
-    """One host, or several behind the same face."""
+    """One host, or several behind the same interface."""
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         """Do the local work of these clients and return their replies in the same order."""
@@ -47,6 +47,16 @@ def is_finite(nest: Any) -> bool:
     """Whether there is no NaN and no infinity in it (a sum that overflows counts as infinite)."""
     sums = [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
     return not sums or bool(torch.isfinite(torch.stack(sums)).all())
+
+
+def merged(state: State, changes: State) -> State:
+    """The state with some entries changed; entries that are missing stay, inside dictionaries too."""
+    return state | {
+        key: merged(state[key], change)
+        if isinstance(change, dict) and isinstance(state.get(key), dict)
+        else change
+        for key, change in changes.items()
+    }
 
 
 class Host(ABC):
@@ -95,7 +105,7 @@ class Host(ABC):
     def finish(self, client: int, samples: int, content: Message, state: State, sound: bool) -> Reply:
         """A client whose work blew up keeps the state it had, and can take part again."""
         if state and sound:
-            self._states[client] = {**self.state(client), **state}
+            self._states[client] = merged(self.state(client), state)
         return Reply(client, samples, content, sound)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:

@@ -21,7 +21,6 @@ from bench.engine.assembly import assemble
 from bench.engine.conditions import Conditions
 from bench.engine.evaluation import Scores
 from bench.engine.hosts.loop import LoopHost
-from bench.engine.process import use_share
 from bench.records.config import CellConfig
 from methods.base import Message, Reply, State
 
@@ -33,7 +32,7 @@ class HostActor:
     """A loop host in a process of its own; it builds its clients' data itself and never sends it."""
 
     def __init__(self, name: str, clients: list[int], config: CellConfig, conditions: Conditions) -> None:
-        use_share(conditions.threads)
+        conditions.take_effect()
         assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
         self._host = LoopHost(assembled.problem, name)
 

@@ -20,7 +20,7 @@ from methods.core.training import STACKED
 from methods.core.tree import Tree, leaves_of
 
 CACHED_FLOATS = 5 * 2**18
-"""As many samples of a step as a processor's cache holds from one use to the next, with room for others."""
+"""Inputs of one step of a stack that stay in a processor's cache, with room for everything else."""
 
 Item = TypeVar("Item")
 
@@ -140,7 +140,7 @@ def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
 
 
 class Place(NamedTuple):
-    """Where a client's samples stand in a pool."""
+    """Where a client's samples are in a pool."""
 
     start: int
     size: int

@@ -11,8 +11,8 @@ import pytest
 
 from bench.contract.nests import differing
 from bench.contract.runs import resumed, run
-from bench.engine.conditions import Conditions
 from bench.engine.checkpoints import load_state
+from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from bench.engine.hosts.ray import RayHosts
 
 on_ray = pytest.mark.xdist_group("ray")
-DIFFERENT = ("fedavg", "scaffold", "fedmix", "fedgen")
-"""With and without private state, with a prelude, and with a server that trains."""
+SLOW = ("fedlora", "fedsdg", "ggeur+")
+"""Their cells have a transformer, or embed the data first."""
 
 
-def others() -> list[str]:
-    return [name for name in (*METHODS.names(), *wrapped()) if name not in (*DIFFERENT, *NEED_CLIP)]
+def on_real_cells() -> list[Any]:
+    """Every method that needs no CLIP model; the slow ones among the long tests."""
+    return [
+        pytest.param(name, marks=pytest.mark.long) if name.startswith(SLOW) else name
+        for name in (*METHODS.names(), *wrapped())
+        if name not in NEED_CLIP
+    ]
 
 
 # Every method of a seed starts alike
@@ -93,9 +98,7 @@ def real_cell(name: str, model: str, participation: float) -> tuple[Problem, Cal
 
 
 @on_ray
-@pytest.mark.parametrize(
-    "name", [*DIFFERENT, *(pytest.param(name, marks=pytest.mark.long) for name in others())]
-)
+@pytest.mark.parametrize("name", on_real_cells())
 def test_hosts_on_ray_give_the_bits_of_the_loop(name: str, kept_actors: KeptActors, tmp_path: Path) -> None:
     """Without a break; saved by one host and continued by two; and the other way round."""
     problem, ray_hosts = real_cell(name, accepted_cell_model(name), 0.6)

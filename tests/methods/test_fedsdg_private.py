@@ -1,0 +1,117 @@
+"""What FedSDG sends, what stays with a client, and which of both a prediction uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call
+
+from bench.contract.runs import Course
+from bench.engine.checkpoints import load_state
+from bench.engine.federation import Federation
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
+from bench.engine.hosts.stacked import StackedHost
+from kit.contract import (
+    differing,
+    resumed,
+    run,
+    tiny_problem,
+)
+from methods.core.optimisers import Adam
+from methods.fedsdg import GATES, FedSDG
+
+ADAM = Adam(lr=1e-3, clip_norm=1.0)
+in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
+
+
+def test_only_shared_adapters_and_the_head_travel() -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
+    before = problem.task.initial
+    course = Course.of(problem, rounds=2)
+    after = course.federation.server["model"]
+    assert {"classifier.weight", "classifier.bias"} <= set(after)
+    assert all(not torch.equal(after[name], before[name]) for name in after)
+    for work in course.work:
+        for message in (work.message, work.reply.content):
+            assert list(message) == ["model"]
+            assert set(message["model"]) == set(before)
+            assert not any("private" in name or "gate" in name for name in message["model"])
+
+
+def test_the_head_is_averaged() -> None:
+    problem = tiny_problem(FedSDG(alignment=None), optimiser=ADAM)
+    course = Course.of(problem, rounds=1)
+    model = course.federation.server["model"]
+    sizes = [len(y) for _, y in problem.train.values()]
+    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in course.work]
+    np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
+
+
+@in_one_process
+def test_private_state_outlives_rounds_without_the_client_and_a_restart(
+    kind: type[Host], tmp_path: Path
+) -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
+    host = kind(problem)
+    federation = Federation(problem, host, participation=0.4)
+    states: dict[int, Any] = {client: host.state(client) for client in problem.train}
+    for number in range(1, 7):
+        took_part = federation.participants(number)
+        federation.advance()
+        for client in problem.train:
+            changed = bool(differing(host.state(client), states[client]))
+            assert changed == (client in took_part)
+        states = {client: host.state(client) for client in problem.train}
+    federation.save(tmp_path)
+    other = kind(problem)
+    resumed(problem, other, tmp_path, rounds=6, participation=0.4)
+    assert differing({str(k): other.state(k) for k in states}, {str(k): states[k] for k in states}) == []
+
+
+def test_a_checkpoint_holds_no_frozen_weights(tmp_path: Path) -> None:
+    problem = tiny_problem(FedSDG(), optimiser=ADAM)
+    run(problem, LoopHost(problem), rounds=1, save_to=tmp_path)
+    server = load_state(tmp_path / "server.pt")
+    assert set(server["model"]) == set(problem.task.initial)
+    for client in load_state(tmp_path / "clients-0.pt").values():
+        assert set(client) == {"private", GATES}
+        assert all("private_" in name for name in client["private"])
+
+
+def test_the_global_model_ignores_what_is_private() -> None:
+    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
+    host = LoopHost(problem)
+    federation = run(problem, host, rounds=3)
+    x = problem.test["near"].x
+    task, method, server = problem.task, problem.method, federation.server
+    own = [method.predict(task, server, host.state(client), x) for client in (0, 1)]
+    everybody = method.predict(task, server, None, x)
+    plain = functional_call(task.model, server["model"].as_dict(), (x,))
+    assert torch.equal(everybody, plain)
+    assert not torch.allclose(own[0], everybody)
+    assert not torch.allclose(own[0], own[1])
+
+
+def test_personal_accuracy_is_that_of_the_clients_own_models() -> None:
+    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
+    host = LoopHost(problem)
+    federation = run(problem, host, rounds=3)
+    scores = federation.evaluate(personal=True)
+    expected = []
+    for client, places in problem.own_test.items():
+        hits = [
+            problem.method.predict(
+                problem.task, federation.server, host.state(client), problem.test[name].x[at]
+            )
+            .argmax(dim=1)
+            .eq(problem.test[name].y[at])
+            for name, at in places.items()
+        ]
+        expected.append(float(torch.cat(hits).float().mean()))
+    assert scores["personal"] == pytest.approx(np.mean(expected))
+    assert scores["test"] == federation.evaluate(personal=False)["test"]

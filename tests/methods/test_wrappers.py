@@ -1,0 +1,188 @@
+"""A wrapper passes on everything that the method inside it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from bench.contract.runs import standing
+from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
+from bench.engine.hosts.stacked import StackedHost
+from bench.suite.methods import METHODS
+from kit.contract import differing, run, tiny_problem
+from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
+from methods.core.optimisers import SGD, Adam
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
+from methods.fedavg import FedAvg
+from methods.fedlsa import FedLSA
+from methods.fedproto import FedProto
+from methods.fedproto_avg import FedProtoAvg
+from methods.fedprox import FedProx
+from methods.fedsdg import FedSDG
+from methods.moon import Moon
+from methods.shared.averaging import Averaging
+from methods.wrappers.base import Wrapper
+
+
+class Plain(Wrapper):
+    """Goes around a method and changes nothing."""
+
+    short_label = "Plain"
+    neutral: ClassVar[Mapping[str, Any] | str] = {}
+
+
+class Folding:
+    """Adds up the clients' numbers of samples, one reply at a time."""
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {}
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        return {"samples": torch.tensor(batches.samples)}, {"told": torch.tensor(True)}
+
+    def fold(self, task: Task, server: State, reply: Reply) -> State:
+        return server | {"samples": server["samples"] + reply.content["samples"]}
+
+    def finish(self, task: Task, server: State) -> State:
+        return server | {"finished": torch.tensor(True)}
+
+
+class Everything(Averaging):
+    """Has every optional part of the interface."""
+
+    label = "Everything"
+    neutral = "doubles its samples"
+    observes_clients = True
+
+    optimiser: SGD | Adam | None = SGD(lr=0.07)
+
+    def server(self, task: Task) -> State:
+        return super().server(task) | {"samples": torch.tensor(0), "finished": torch.tensor(False)}
+
+    def client(self, task: Task) -> State:
+        return {"rounds": torch.tensor(0.0), "told": torch.tensor(False)}
+
+    def prelude(self, task: Task) -> Prelude:
+        return [Folding()]
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        reply, _ = super().local(task, client, message, batches)
+        return reply, {"rounds": client["rounds"] + 1}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return server | {"model": self.average(replies)}
+
+    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
+        if client is None:
+            return {"samples": float(server["samples"])}
+        return {"rounds": float(client["rounds"])}
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        copies = 2 if bool(client["told"]) else 1
+        return Samples(own.x.repeat(copies, 1), own.y.repeat(copies))
+
+    def resamples(self) -> bool:
+        return True
+
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        return task.encode(server["model"], x), server["model"]["classifier.weight"]
+
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        return {"uniform": self.model_copy(update={"weighting": "uniform"})}
+
+
+@pytest.mark.parametrize("kind", [LoopHost, StackedHost])
+@pytest.mark.parametrize("inner", [Everything(), Moon(), FedProto()], ids=lambda each: each.label)
+def test_nothing_is_lost_or_changed_on_the_way(inner: FedAlgorithm, kind: type[Host]) -> None:
+    """The same states, records and accuracies with a wrapper that does nothing as without."""
+    endings, records = [], []
+    for method in (inner, Plain.around(type(inner))(inner=inner)):
+        problem = tiny_problem(method)
+        host = kind(problem)
+        federation = run(problem, host, rounds=2)
+        records.append([federation.advance(), federation.evaluate(personal=True)])
+        ending = standing(federation, host)
+        endings.append({"server": served(ending["server"]), "clients": own(ending["clients"])})
+    assert records[0] == records[1]
+    assert differing(*endings) == []
+
+
+def served(server: State) -> State:
+    return server.get("inner", server)
+
+
+def own(clients: State) -> State:
+    return {client: state.get("inner", state) for client, state in clients.items()}
+
+
+@pytest.mark.parametrize("inner", [FedSDG, Everything])
+def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
+    metrics = []
+    for method in (inner(), Plain.around(inner)()):
+        problem = tiny_problem(method)
+        metrics.append(run(problem, LoopHost(problem), rounds=1).advance()["metrics"])
+    assert metrics[0] == metrics[1]
+    assert {"gate_mean", "rounds"} & set(metrics[1])
+
+
+@pytest.mark.parametrize(
+    ("inner", "offered"),
+    [
+        (Everything, {MakesSamples, HasAnchors, PredictsOtherwise}),
+        (FedLSA, {HasAnchors}),
+        (FedProto, {PredictsOtherwise}),
+        (FedProtoAvg, {HasAnchors, PredictsOtherwise}),
+        (Moon, set()),
+    ],
+)
+def test_a_wrapped_method_offers_just_what_the_method_offers(
+    inner: type[FedAlgorithm], offered: set[Any]
+) -> None:
+    optional = (MakesSamples, HasAnchors, PredictsOtherwise)
+    for method in (inner(), Plain.around(inner)(), Plain.around(Plain.around(inner))()):
+        assert {offer for offer in optional if isinstance(method, offer)} == offered
+
+
+def test_anchors_and_other_predictions_are_the_inner_methods() -> None:
+    inner, wrapped = Everything(), Plain.around(Everything)()
+    assert isinstance(wrapped, HasAnchors) and isinstance(wrapped, PredictsOtherwise)
+    problem = tiny_problem(wrapped)
+    task, x = problem.task, problem.test["near"].x
+    one, other = wrapped.anchored(task, wrapped.server(task), x), inner.anchored(task, inner.server(task), x)
+    assert one is not None and other is not None
+    assert torch.equal(one[0], other[0]) and torch.equal(one[1], other[1])
+    [(name, method)] = wrapped.other_predictions().items()
+    assert isinstance(method, Wrapper) and name == "uniform"
+    assert method.inner.weighting == "uniform"  # type: ignore[attr-defined]
+
+
+def test_the_clients_optimiser_is_the_wrappers_or_else_the_inner_methods() -> None:
+    wrapped = Plain.around(Everything)
+    assert wrapped().client_optimiser == SGD(lr=0.07)
+    assert wrapped(optimiser=SGD(lr=0.5)).client_optimiser == SGD(lr=0.5)
+    assert Plain.around(wrapped)().client_optimiser == SGD(lr=0.07)
+
+
+def test_an_exchange_that_folds_does_so_inside_a_wrapper() -> None:
+    wrapped = Plain.around(Everything)()
+    problem = tiny_problem(wrapped)
+    [exchange] = wrapped.prelude(problem.task)
+    assert isinstance(exchange, FoldsReplies) and not hasattr(exchange, "aggregate")
+    server = run(problem, LoopHost(problem), rounds=0).server["inner"]
+    assert int(server["samples"]) == sum(len(y) for _, y in problem.train.values())
+    assert bool(server["finished"])
+
+
+def test_the_objective_is_the_inner_methods() -> None:
+    wrapped = METHODS.load("ggeur+fedprox")(inner={"mu": 3.0})
+    problem = tiny_problem(wrapped)
+    task, message = problem.task, {"model": problem.task.initial}
+    batch, moved = Batch(*problem.train[0]), task.initial + 0.1
+    losses = [method.objective(task, {}, message)(moved, batch) for method in (wrapped, FedProx(mu=3.0))]
+    assert torch.equal(*losses)
+    assert not torch.equal(losses[0], FedAvg().objective(task, {}, message)(moved, batch))
