@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.suite.methods import METHODS
+from bench.suite.methods import METHODS, WRAPPERS
 from kit.cli import BENCH, PRINTING_MODULES, environment
 
 HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
@@ -77,5 +77,8 @@ def test_a_method_of_another_package_is_listed_without_being_imported(tmp_path: 
         text=True,
     ).stdout
     names = [line.split()[0] for line in listed.splitlines()]
-    assert names == [*sorted([*METHODS.names(), "theirs"]), "ggeur+METHOD"]
+    assert names == [
+        *sorted([*METHODS.names(), "theirs"]),
+        *(f"{wrapper}+METHOD" for wrapper in WRAPPERS.names()),
+    ]
     assert "their-methods" in listed
