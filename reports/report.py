@@ -1,9 +1,9 @@
 """The report of a run: its tables, figures and page, made only from its records.
 
     report = Report(load_run(Path("runs/quickstart")))
-    report.check()                              # refuse damaged files before anything is written
+    report.check()                              # raises a UserError if the records are damaged
     report.write()                              # tables, figures and the page, into the run's folder
-    for table in report.tables: ...             # computed once, whoever asks for them
+    report.tables, report.pictures              # computed once
 
 Runs of one suite are merged first (`reports.combine.merge`); a `RankingReport` ranks methods over several
 suites. Nothing here imports torch; SciPy, Matplotlib and pandas are imported only when needed.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.records.reader import Run
-from reports.figures import check_figures, write_figures, write_ranking
+from reports.figures import Picture, ranking_pictures, supported, write_pictures
 from reports.numbers.ranking import rank_runs
 from reports.page import write_page, write_ranking_page
 from reports.render.files import PAGE, check_formats, write_tables
@@ -42,9 +42,14 @@ class Report:
         """The tables that the plan asks for, then the statistics of each variant."""
         return [shown(table) for table in tables_of(self.run)]
 
+    @cached_property
+    def pictures(self) -> list[Picture]:
+        """Every figure that the records support, not yet drawn; a UserError if one cannot be drawn."""
+        return [*supported(self.run), *ranking_pictures(rank_runs([self.run]))]
+
     def check(self) -> None:
-        """Raise a UserError for records that no figure can be made from, before anything is written."""
-        check_figures(self.run)
+        """Raise a UserError if tables or figures cannot be made from the records; write nothing."""
+        _ = self.tables, self.pictures
 
     def write(self, formats: Sequence[str] = FORMATS, target: Path | None = None) -> list[Path]:
         """Write tables/ and figures/ into the target folder, and report.html if `html` is a format.
@@ -59,8 +64,7 @@ class Report:
                 raise UserError(f"{self.run.name} have no folder in common; say where to write the report")
             target = self.run.sources[0]
         files = write_tables(self.tables, self.run.suite.name, formats, target / "tables")
-        files += write_figures(self.run, target / "figures")
-        files += write_ranking(rank_runs([self.run]), target / "figures")
+        files += write_pictures(self.pictures, target / "figures")
         return [*files, write_page(self.run, self.tables, target)] if PAGE in formats else files
 
 
@@ -84,7 +88,7 @@ class RankingReport:
         files = write_tables([self.table], RANKING, formats, target / "tables")
         if PAGE in formats:
             files.append(write_ranking_page(self.table, target / "tables"))
-        return files + write_ranking(rank_runs(self.runs), target / "figures")
+        return files + write_pictures(ranking_pictures(rank_runs(self.runs)), target / "figures")
 
 
 def check_requested(formats: Sequence[str]) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from bench.records.reader import Run
 from reports.figures.panels import label_rows, legend, make_logarithmic, panels
 from reports.figures.picture import Picture
-from reports.figures.style import key_of, looks_of, say_what_is_left_out
+from reports.figures.style import looks_of, say_what_is_left_out
 from reports.numbers.history import average_by_round, bytes_by_round, mean_over_seeds
-from reports.numbers.scores import Entry, entries
+from reports.numbers.scores import RowScores, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,8 @@ def _draw(run: Run) -> "Figure":
     for panel, variant in zip(shown, run.variants, strict=True):
         first_points = [
             first
-            for entry in entries(run, variant)
-            if (first := _draw_curve(panel, entry, looks[key_of(entry)])) is not None
+            for row in rows_of(run, variant)
+            if (first := _draw_curve(panel, row, looks[row.key])) is not None
         ]
         if first_points and max(first_points) > WIDE * min(first_points):
             make_logarithmic(panel)
@@ -43,19 +43,19 @@ def _draw(run: Run) -> "Figure":
     return figure
 
 
-def _draw_curve(panel: "Axes", entry: Entry, look: dict[str, Any]) -> float | None:
+def _draw_curve(panel: "Axes", row: RowScores, look: dict[str, Any]) -> float | None:
     """Draw a method and return its first x value; a method that sends nothing is a horizontal line."""
-    finished = [cell for cell in entry.cells if cell.result]
-    accuracy = mean_over_seeds([average_by_round(cell, entry.domains) for cell in finished])
+    finished = [cell for cell in row.cells if cell.result]
+    accuracy = mean_over_seeds([average_by_round(cell, row.domains) for cell in finished])
     sent = mean_over_seeds([bytes_by_round(cell) for cell in finished])
     numbers = [number for number in accuracy if number in sent]
     if not numbers:
         return None
     if sent[numbers[-1]] == 0:
         level = {key: value for key, value in look.items() if not key.startswith("marker")}
-        panel.axhline(accuracy[numbers[-1]], label=f"{entry.label} (sends nothing)", **level)
+        panel.axhline(accuracy[numbers[-1]], label=f"{row.label} (sends nothing)", **level)
         return None
     x = [sent[number] / MEGABYTE for number in numbers]
     every = max(1, len(numbers) // 10)
-    panel.plot(x, [accuracy[number] for number in numbers], label=entry.label, markevery=every, **look)
+    panel.plot(x, [accuracy[number] for number in numbers], label=row.label, markevery=every, **look)
     return x[0]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from bench.records.reader import Run
 from reports.figures.panels import label_rows, legend, panels
 from reports.figures.picture import Picture
-from reports.figures.style import key_of, looks_of, say_what_is_left_out
+from reports.figures.style import looks_of, say_what_is_left_out
 from reports.numbers.history import average_by_round, mean_over_seeds
-from reports.numbers.scores import Entry, entries
+from reports.numbers.scores import RowScores, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +27,8 @@ def _draw(run: Run) -> "Figure":
     figure, shown = panels(run.variants)
     looks = looks_of(run)
     for panel, variant in zip(shown, run.variants, strict=True):
-        for entry in entries(run, variant):
-            _draw_curve(panel, entry, looks[key_of(entry)])
+        for row in rows_of(run, variant):
+            _draw_curve(panel, row, looks[row.key])
         panel.set_xlabel("Round")
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     label_rows(shown, "Test accuracy, AVG (%)")
@@ -37,13 +37,13 @@ def _draw(run: Run) -> "Figure":
     return figure
 
 
-def _draw_curve(panel: "Axes", entry: Entry, look: dict[str, Any]) -> None:
-    curves = [average_by_round(cell, entry.domains) for cell in entry.cells if cell.result]
+def _draw_curve(panel: "Axes", row: RowScores, look: dict[str, Any]) -> None:
+    curves = [average_by_round(cell, row.domains) for cell in row.cells if cell.result]
     if not curves:
         return
     means = mean_over_seeds(curves)
     every = max(1, len(means) // 10)
-    panel.plot(list(means), list(means.values()), label=entry.label, markevery=every, **look)
+    panel.plot(list(means), list(means.values()), label=row.label, markevery=every, **look)
     if len(curves) > 1:
         spreads = {number: statistics.stdev(curve[number] for curve in curves) for number in means}
         low = [mean - spreads[number] for number, mean in means.items()]

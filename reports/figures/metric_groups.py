@@ -11,7 +11,7 @@ from reports.figures.heat import draw_heat
 from reports.figures.panels import panels
 from reports.figures.picture import Picture
 from reports.numbers.history import mean_over_seeds, metric_groups, metrics_by_round
-from reports.numbers.scores import entries
+from reports.numbers.scores import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,12 +34,12 @@ def pictures(run: Run) -> Iterator[Picture]:
 
 def _means(run: Run) -> Iterator[tuple[str, Series]]:
     for variant in run.variants:
-        for entry in entries(run, variant):
-            by_seed = [metrics_by_round(cell) for cell in entry.cells if cell.result]
+        for row in rows_of(run, variant):
+            by_seed = [metrics_by_round(cell) for cell in row.cells if cell.result]
             names = dict.fromkeys(name for metrics in by_seed for name in metrics)
             having = {name: [metrics[name] for metrics in by_seed if name in metrics] for name in names}
             means = {name: mean_over_seeds(series) for name, series in having.items()}
-            yield row_name(entry.label, variant), means
+            yield row_name(row.label, variant), means
 
 
 def _draw(group: str, by_title: dict[str, Series]) -> "Figure":

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bench.records.reader import Run
-from reports.numbers.scores import BOUNDS, Entry
+from reports.numbers.scores import BOUNDS, RowKey
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,9 +34,6 @@ _SETTINGS: dict[Any, Any] = {
     "text.parse_math": False,
 }
 
-Key = tuple[str, str]
-"""Method and label, which identify a line in all figures of a run."""
-
 
 @contextmanager
 def house_style() -> Iterator[None]:
@@ -59,7 +56,7 @@ def look(place: int) -> dict[str, Any]:
     }
 
 
-def looks_of(run: Run) -> dict[Key, dict[str, Any]]:
+def looks_of(run: Run) -> dict[RowKey, dict[str, Any]]:
     """The look of every method of a run, the same in each of its figures; bounds are grey."""
     keys = dict.fromkeys((cell.method, cell.label) for cell in run.cells)
     ranked = [key for key in keys if key[0] not in BOUNDS]
@@ -68,10 +65,6 @@ def looks_of(run: Run) -> dict[Key, dict[str, Any]]:
         key: {"color": BOUND_COLOUR, "linestyle": BOUND_DASHES[key[0]]} for key in keys if key not in looks
     }
     return looks | bounds
-
-
-def key_of(entry: Entry) -> Key:
-    return entry.method, entry.label
 
 
 def say_what_is_left_out(figure: "Figure", run: Run) -> None:

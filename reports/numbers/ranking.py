@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.records.reader import Run
 from bench.records.schema import row_name
-from reports.numbers.scores import entries
+from reports.numbers.scores import rows_of
 from reports.numbers.statistics import SIGNIFICANCE
 
 FEWEST_METHODS = 3
@@ -72,7 +72,7 @@ def blocks_of(runs: Sequence[Run]) -> Blocks:
     by_block: dict[str, dict[str, float]] = {}
     for run in runs:
         for variant in run.variants:
-            averages = {row.label: row.averages() for row in entries(run, variant) if row.ranked}
+            averages = {row.label: row.averages() for row in rows_of(run, variant) if row.ranked}
             by_block[row_name(run.suite.name, variant)] = {
                 label: statistics.fmean(by_seed.values()) for label, by_seed in averages.items() if by_seed
             }

@@ -15,15 +15,22 @@ UNVERIFIED = ("failed", "unchecked")
 
 BySeed = Mapping[int, float]
 
+RowKey = tuple[str, str]
+"""Method and label, which identify a row of a table and a line of a figure."""
+
 
 @dataclass(frozen=True)
-class Entry:
+class RowScores:
     """One row of a table (a method under one label) in one variant: one cell per seed."""
 
     method: str
     label: str
     domains: tuple[str, ...]
     cells: tuple[CellRecord, ...]
+
+    @property
+    def key(self) -> RowKey:
+        return self.method, self.label
 
     @property
     def hyperparameters(self) -> Mapping[str, Any]:
@@ -102,14 +109,14 @@ class Entry:
         return {seed: {domain: by_seed[seed] for domain, by_seed in found.items()} for seed in seeds}
 
 
-def entries(run: Run, variant: str) -> list[Entry]:
+def rows_of(run: Run, variant: str) -> list[RowScores]:
     """The rows of one variant in the plan's order."""
     domains = domains_of(run, variant)
     grouped: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in run.cells:
         if cell.variant == variant:
             grouped.setdefault((cell.method, cell.label), []).append(cell)
-    return [Entry(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
+    return [RowScores(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
 
 
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:
@@ -125,17 +132,17 @@ def domains_of(run: Run, variant: str) -> tuple[str, ...]:
     return tuple(domain for domain in run.domains if domain in known) or run.domains
 
 
-def references_of(rows: Sequence[Entry]) -> list[Entry]:
+def references_of(rows: Sequence[RowScores]) -> list[RowScores]:
     """The rows that the others could be compared with; more than one if runs were mixed."""
     return [row for row in rows if row.method == REFERENCE and row.ranked]
 
 
-def reference_of(rows: Sequence[Entry]) -> Entry | None:
+def reference_of(rows: Sequence[RowScores]) -> RowScores | None:
     """The row that the others are compared with."""
     return next(iter(references_of(rows)), None)
 
 
-def by_bounds(rows: Sequence[Entry]) -> list[list[Entry]]:
+def by_bounds(rows: Sequence[RowScores]) -> list[list[RowScores]]:
     """Rows in sections: the lower bound, the federated methods, the upper bound; empty ones left out."""
     lower, upper = BOUNDS
     sections = [

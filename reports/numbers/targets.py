@@ -7,7 +7,7 @@ from itertools import takewhile
 from bench.records.reader import CellRecord
 from bench.records.schema import RoundRecord
 from reports.numbers.history import bytes_sent, round_average
-from reports.numbers.scores import Entry
+from reports.numbers.scores import RowScores
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,17 @@ class Effort:
     """Sent up and down, including before the first round; None if a round does not record it."""
 
 
-def efforts(entry: Entry, targets: Mapping[int, float]) -> dict[int, Effort | None]:
+def efforts(row: RowScores, targets: Mapping[int, float]) -> dict[int, Effort | None]:
     """Seed → effort, for finished cells with a target; None if it is never reached.
 
     A seed whose history ends before the target is left out, because the effort is unknown.
     """
     found: dict[int, Effort | None] = {}
-    for cell in entry.cells:
+    for cell in row.cells:
         if cell.result is None or cell.seed not in targets:
             continue
         history = _unbroken(cell)
-        effort = _effort(history, entry.domains, targets[cell.seed])
+        effort = _effort(history, row.domains, targets[cell.seed])
         if effort or (history and history[-1].round == cell.result.rounds):
             found[cell.seed] = effort
     return found

@@ -14,7 +14,7 @@ from reports.page.command import rerun_commands
 from reports.page.numbers import short
 from reports.page.papers import paper_content
 from reports.page.problems import problems
-from reports.tables.table import Cell, Table
+from reports.tables.table import Entry, Table
 
 
 def page_content(run: Run, tables: Sequence[Table]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _table(table: Table, lines: Mapping[tuple[str, str], int]) -> dict[str, Any]
                     "label": row.label,
                     "bound": row.bound,
                     "signs": list(row.signs),
-                    "cells": [_table_cell(cell) for cell in row.cells],
+                    "entries": [_table_entry(entry) for entry in row.entries],
                 }
                 for row in section
             ]
@@ -88,17 +88,17 @@ def _table(table: Table, lines: Mapping[tuple[str, str], int]) -> dict[str, Any]
     }
 
 
-def _table_cell(cell: Cell) -> dict[str, Any]:
+def _table_entry(entry: Entry) -> dict[str, Any]:
     content = {
-        "text": cell.text,
-        "mean": short(cell.mean, 6),
-        "std": short(cell.std, 6),
-        "n": cell.n,
-        "mark": cell.mark,
-        "signs": list(cell.signs),
-        "interval": [short(bound, 6) for bound in cell.interval or ()],
-        "p": short(cell.p, 3),
-        "p_best": short(cell.p_best, 3),
+        "text": entry.text,
+        "mean": short(entry.mean, 6),
+        "std": short(entry.std, 6),
+        "n": entry.n,
+        "mark": entry.mark,
+        "signs": list(entry.signs),
+        "interval": [short(bound, 6) for bound in entry.interval or ()],
+        "p": short(entry.p, 3),
+        "p_best": short(entry.p_best, 3),
     }
     return {key: value for key, value in content.items() if value not in (None, "", [], 0)}
 

@@ -54,7 +54,9 @@ def document(title: str, content: Mapping[str, Any]) -> str:
 def ranking_document(ranking: Table) -> str:
     """An HTML file with only the ranking, in the style of the page."""
     # n counts settings here, and the tooltip would call them seeds
-    rows = tuple(replace(row, cells=tuple(replace(cell, n=0) for cell in row.cells)) for row in ranking.rows)
+    rows = tuple(
+        replace(row, entries=tuple(replace(entry, n=0) for entry in row.entries)) for row in ranking.rows
+    )
     return Template(_asset("ranking.html")).substitute(
         title=html.escape(ranking.caption.partition(":")[0]),
         style=_asset("style.css"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.records.reader import Run
-from reports.numbers.scores import BySeed, Entry, entries
+from reports.numbers.scores import BySeed, RowScores, rows_of
 from reports.page.numbers import short
 from reports.published.printed import printed_numbers
 
@@ -19,15 +19,15 @@ def paper_content(
     pairs = []
     sources: dict[str, str] = {}
     for variant in variants:
-        for entry in entries(run, variant):
-            known = printed_numbers(run.suite.name, entry.method, entry.hyperparameters)
+        for row in rows_of(run, variant):
+            known = printed_numbers(run.suite.name, row.method, row.hyperparameters)
             if known is None:
                 continue
             sources[known.paper] = known.trust
-            for column, printed, ours in _columns(entry, variant, known.columns, known.average):
+            for column, printed, ours in _columns(row, variant, known.columns, known.average):
                 pairs.append(
                     {
-                        "line": lines[entry.method, entry.label],
+                        "line": lines[row.method, row.label],
                         "variant": variants[variant],
                         "column": column,
                         "printed": printed,
@@ -40,14 +40,14 @@ def paper_content(
 
 
 def _columns(
-    entry: Entry, variant: str, columns: Mapping[str, float | None], average: float | None
+    row: RowScores, variant: str, columns: Mapping[str, float | None], average: float | None
 ) -> list[tuple[str, float, BySeed]]:
     """Column, printed number and our numbers, for columns that both have."""
     printed = dict(columns)
     if variant:  # `β=0.1` is a paper's column `0.1`
-        found = [(AVERAGE, printed.get(variant, printed.get(variant.rpartition("=")[2])), entry.averages())]
+        found = [(AVERAGE, printed.get(variant, printed.get(variant.rpartition("=")[2])), row.averages())]
     else:
-        same_domains = not printed or set(printed) == set(entry.domains)
-        found = [(AVERAGE, average if same_domains else None, entry.averages())]
-        found += [(domain, printed.get(domain), entry.on_domain(domain)) for domain in entry.domains]
+        same_domains = not printed or set(printed) == set(row.domains)
+        found = [(AVERAGE, average if same_domains else None, row.averages())]
+        found += [(domain, printed.get(domain), row.on_domain(domain)) for domain in row.domains]
     return [(column, value, ours) for column, value, ours in found if value is not None and ours]

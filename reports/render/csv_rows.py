@@ -31,10 +31,10 @@ def to_csv(table: Table, header: bool = True) -> str:
 def entries_of(table: Table) -> Iterator[tuple[str | float | None, ...]]:
     """One tuple per method and column, as HEADER names its parts; None where there is no number."""
     for row in table.rows:
-        for column, cell in zip(table.columns, row.cells, strict=True):
+        for column, entry in zip(table.columns, row.entries, strict=True):
             yield (
                 *(table.suite, table.name, table.variant, row.method, row.label, column),
-                *(cell.mean, cell.std, cell.n),
-                *(cell.interval or (None, None)),
-                *(cell.p, cell.p_best),
+                *(entry.mean, entry.std, entry.n),
+                *(entry.interval or (None, None)),
+                *(entry.p, entry.p_best),
             )

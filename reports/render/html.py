@@ -2,13 +2,13 @@
 
 from html import escape
 
-from reports.tables.table import Cell, Row, Table, number, plain_number, probability
+from reports.tables.table import Entry, Row, Table, number, plain_number, probability
 
 
 def to_html(table: Table) -> str:
     """A `<section>` with the table and a list of its footnotes.
 
-    Body cells carry `data-value` for sorting by number, `data-n`, `data-low`, `data-high`, `data-p` and
+    Body entries carry `data-value` for sorting by number, `data-n`, `data-low`, `data-high`, `data-p` and
     `data-p-best` where they exist, and a title with the same in words.
     """
     bodies = "".join(f"<tbody>\n{_rows(section, table)}</tbody>\n" for section in table.sections)
@@ -40,7 +40,7 @@ def _head(table: Table) -> str:
 def _rows(rows: tuple[Row, ...], table: Table) -> str:
     return "".join(
         f"<tr{_attributes({'method': row.method})}>{_label(row)}"
-        + "".join(_cell(cell, table.reference) for cell in row.cells)
+        + "".join(_entry(entry, table.reference) for entry in row.entries)
         + "</tr>\n"
         for row in rows
     )
@@ -51,36 +51,36 @@ def _label(row: Row) -> str:
     return f'<th scope="row">{f"<i>{label}</i>" if row.bound else label}{_signs(row.signs)}</th>'
 
 
-def _cell(cell: Cell, reference: str) -> str:
-    text = escape(cell.text)
-    if cell.mark:
-        text = f"<b>{text}</b>" if cell.mark == "best" else f"<u>{text}</u>"
-    low, high = cell.interval or (None, None)
+def _entry(entry: Entry, reference: str) -> str:
+    text = escape(entry.text)
+    if entry.mark:
+        text = f"<b>{text}</b>" if entry.mark == "best" else f"<u>{text}</u>"
+    low, high = entry.interval or (None, None)
     data = _attributes(
         {
-            "value": plain_number(cell.mean),
-            "n": str(cell.n) if cell.n else "",
+            "value": plain_number(entry.mean),
+            "n": str(entry.n) if entry.n else "",
             "low": plain_number(low),
             "high": plain_number(high),
-            "p": plain_number(cell.p),
-            "p-best": plain_number(cell.p_best),
+            "p": plain_number(entry.p),
+            "p-best": plain_number(entry.p_best),
         }
     )
-    words = _in_words(cell, reference)
+    words = _in_words(entry, reference)
     title = f' title="{escape(words)}"' if words else ""
-    return f"<td{data}{title}>{text}{_signs(cell.signs)}</td>"
+    return f"<td{data}{title}>{text}{_signs(entry.signs)}</td>"
 
 
-def _in_words(cell: Cell, reference: str) -> str:
+def _in_words(entry: Entry, reference: str) -> str:
     parts = []
-    if cell.n:
-        parts.append(f"{cell.n} seed{'s' if cell.n > 1 else ''}")
-    if cell.interval is not None:
-        parts.append(f"95 % interval {number(cell.interval[0])} to {number(cell.interval[1])}")
-    if cell.p is not None and reference:
-        parts.append(f"p {_probability(cell.p)} against {reference}")
-    if cell.p_best is not None:
-        parts.append(f"p {_probability(cell.p_best)} against the best")
+    if entry.n:
+        parts.append(f"{entry.n} seed{'s' if entry.n > 1 else ''}")
+    if entry.interval is not None:
+        parts.append(f"95 % interval {number(entry.interval[0])} to {number(entry.interval[1])}")
+    if entry.p is not None and reference:
+        parts.append(f"p {_probability(entry.p)} against {reference}")
+    if entry.p_best is not None:
+        parts.append(f"p {_probability(entry.p_best)} against the best")
     return "; ".join(parts)
 
 

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 MANY_COLUMNS = 9
 """With this many columns or more, the table is set in a smaller font."""
@@ -116,19 +116,19 @@ def _head(table: Table) -> list[str]:
 def _row(row: Row) -> str:
     label = escape(row.label)
     label = rf"\textit{{{label}}}" if row.bound else label
-    return " & ".join([label + _signs(row.signs), *map(_value, row.cells)]) + r" \\"
+    return " & ".join([label + _signs(row.signs), *map(_value, row.entries)]) + r" \\"
 
 
-def _value(cell: Cell) -> str:
-    mean, _, spread = cell.text.partition(" ± ")
+def _value(entry: Entry) -> str:
+    mean, _, spread = entry.text.partition(" ± ")
     text = escape(mean)
-    if cell.mark == "best":
+    if entry.mark == "best":
         text = rf"\textbf{{{text}}}"
-    elif cell.mark == "second":
+    elif entry.mark == "second":
         text = rf"\underline{{{text}}}"
     if spread:
         text += rf"{{\scriptsize\,$\pm$\,{escape(spread)}}}"
-    return text + _signs(cell.signs)
+    return text + _signs(entry.signs)
 
 
 def _signs(signs: tuple[str, ...]) -> str:

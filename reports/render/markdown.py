@@ -2,13 +2,13 @@
 
 import re
 
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 
 def to_markdown(table: Table) -> str:
     """Caption, a pipe table padded to be readable as plain text, and footnotes; bounds are in italics."""
     grid = [["Method", *map(_escape, table.columns)]]
-    grid += [[_label(row), *map(_value, row.cells)] for row in table.rows]
+    grid += [[_label(row), *map(_value, row.entries)] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     lines = [
         _line([label.ljust(widths[0]), *(text.rjust(w) for text, w in zip(texts, widths[1:], strict=True))])
@@ -28,13 +28,13 @@ def _label(row: Row) -> str:
     return (f"*{label}*" if row.bound else label) + _signs(row.signs)
 
 
-def _value(cell: Cell) -> str:
-    text = _escape(cell.text)
-    if cell.mark == "best":
+def _value(entry: Entry) -> str:
+    text = _escape(entry.text)
+    if entry.mark == "best":
         text = f"**{text}**"
-    elif cell.mark == "second":
+    elif entry.mark == "second":
         text = f"<ins>{text}</ins>"
-    return text + _signs(cell.signs)
+    return text + _signs(entry.signs)
 
 
 def _signs(signs: tuple[str, ...]) -> str:

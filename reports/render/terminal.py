@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 _STYLES = {"": "", "best": "bold", "second": "underline"}
 
@@ -47,7 +47,7 @@ class _Grid:
             grid.add_column(heading, justify="right", no_wrap=True)
         for section in self.sections:
             for row in section:
-                grid.add_row(_label(row), *map(_value, row.cells[first:end]))
+                grid.add_row(_label(row), *map(_value, row.entries[first:end]))
             grid.add_section()
         return grid
 
@@ -56,8 +56,8 @@ def _label(row: Row) -> Text:
     return Text.assemble((row.label, "italic" if row.bound else ""), _signs(row.signs))
 
 
-def _value(cell: Cell) -> Text:
-    return Text.assemble((cell.text.replace("± ", "±"), _STYLES[cell.mark]), _signs(cell.signs))
+def _value(entry: Entry) -> Text:
+    return Text.assemble((entry.text.replace("± ", "±"), _STYLES[entry.mark]), _signs(entry.signs))
 
 
 def _signs(signs: tuple[str, ...]) -> tuple[str, str]:

@@ -3,35 +3,34 @@
 from collections.abc import Mapping, Sequence
 
 from bench.records.reader import Run
-from reports.numbers.scores import BOUNDS, Entry, by_bounds, reference_of
+from reports.numbers.scores import BOUNDS, RowKey, RowScores, by_bounds, reference_of
 from reports.published.printed import Printed, printed_numbers
 from reports.tables.caption import caption
-from reports.tables.columns import Column, RowKey, differences, key_of, printed
+from reports.tables.columns import Column, differences, printed
 from reports.tables.notes import footnotes_for, reference_note, row_signs, unverified_note
-from reports.tables.table import Cell, Footnote, Row, Table
+from reports.tables.table import Entry, Footnote, Row, Table
 
-NOT_CONCERNED = Cell("")
+NOT_CONCERNED = Entry("")
 
 
 def assemble(
     run: Run,
     variant: str,
-    rows: Sequence[Entry],
+    rows: Sequence[RowScores],
     columns: Sequence[Column],
     remarks: Sequence[Footnote],
-    described: Sequence[Entry] = (),
+    described: Sequence[RowScores] = (),
     reference: str | None = None,
 ) -> Table:
     """The table of these rows.
 
-    `described` are the entries that caption and footnotes are about, if they are more than `rows`;
-    `reference` is what the cells' p-values compare with, if it is not the reference method.
+    `described` are the rows that caption and footnotes are about, if they are more than `rows`;
+    `reference` is what the entries' p-values compare with, if it is not the reference method.
     """
     described = described or rows
     signs = row_signs(described)
     sections = tuple(
-        tuple(row_of(entry, columns, signs[key_of(entry)]) for entry in section)
-        for section in by_bounds(rows)
+        tuple(row_of(row, columns, signs[row.key]) for row in section) for section in by_bounds(rows)
     )
     if reference is None:
         found = reference_of(described)
@@ -52,22 +51,22 @@ def assemble(
     )
 
 
-def row_of(entry: Entry, columns: Sequence[Column], signs: tuple[str, ...]) -> Row:
-    """An entry's cells, empty in columns that do not concern it."""
+def row_of(row: RowScores, columns: Sequence[Column], signs: tuple[str, ...]) -> Row:
+    """A row of the table; its entries are empty in columns that do not apply to it."""
     return Row(
-        method=entry.method,
-        label=entry.label,
-        cells=tuple(column.cells.get(key_of(entry), NOT_CONCERNED) for column in columns),
-        bound=entry.method in BOUNDS,
+        method=row.method,
+        label=row.label,
+        entries=tuple(column.entries.get(row.key, NOT_CONCERNED) for column in columns),
+        bound=row.method in BOUNDS,
         signs=signs,
     )
 
 
 def printed_beside(
-    run: Run, rows: Sequence[Entry], avg: Column, heading: str, difference: str, variant: str
+    run: Run, rows: Sequence[RowScores], avg: Column, heading: str, difference: str, variant: str
 ) -> tuple[list[Column], list[Footnote]]:
     """Columns with the printed numbers and our difference to them, and footnotes with their sources."""
-    numbers, sources = printed_averages(run, {key_of(row): row for row in rows}, variant)
+    numbers, sources = printed_averages(run, {row.key: row for row in rows}, variant)
     if not numbers:
         return [], []
     beside = [printed(heading, numbers), differences(difference, avg, numbers)]
@@ -75,7 +74,7 @@ def printed_beside(
 
 
 def printed_averages(
-    run: Run, rows: Mapping[RowKey, Entry], variant: str
+    run: Run, rows: Mapping[RowKey, RowScores], variant: str
 ) -> tuple[dict[RowKey, float], list[Footnote]]:
     """What papers print for these rows, and where."""
     numbers: dict[RowKey, float] = {}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from bench.records.config import CellConfig
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import row_name
-from reports.numbers.scores import Entry
+from reports.numbers.scores import RowScores
 from reports.numbers.tuning import tuning_budget
 from reports.tables.table import Footnote
 
 
-def caption(run: Run, variant: str, rows: Sequence[Entry]) -> tuple[str, list[Footnote]]:
+def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, list[Footnote]]:
     """The caption, and a footnote for each statement in which the records disagree."""
     cells = [cell for row in rows for cell in row.cells]
     footnotes: list[Footnote] = []

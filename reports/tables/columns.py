@@ -3,35 +3,27 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reports.numbers.scores import BySeed, Entry, reference_of
+from reports.numbers.scores import BySeed, RowKey, RowScores, reference_of
 from reports.numbers.statistics import Scores, against, confidence_interval, leads_clearly, mean_and_std
-from reports.tables.table import MISSING, Cell, Mark, number, signed_number
+from reports.tables.table import MISSING, Entry, Mark, number, signed_number
 
-NOISE = "≈"
+NOT_AHEAD = "≈"
 DIFFERS = "*"
-MISSING_CELL = Cell(MISSING, missing=True)
-
-RowKey = tuple[str, str]
-"""Method and label, which identify a row."""
+MISSING_ENTRY = Entry(MISSING, missing=True)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading and one cell per row that has a value; columns of a `group` share a heading above theirs."""
+    """A heading and one entry per row that has a value; columns of a `group` share a heading above theirs."""
 
     heading: str
-    cells: Mapping[RowKey, Cell]
+    entries: Mapping[RowKey, Entry]
     group: str = ""
-
-
-def key_of(entry: Entry) -> RowKey:
-    """Method and label, which identify a row."""
-    return entry.method, entry.label
 
 
 def measured(
     heading: str,
-    rows: Sequence[Entry],
+    rows: Sequence[RowScores],
     values: Sequence[BySeed],
     lower_is_better: bool = False,
     tested: Sequence[Scores] | None = None,
@@ -41,11 +33,11 @@ def measured(
     The best carries a sign if it is not significantly ahead of the runner-up, judged by the `tested` scores
     of each row, which are the values themselves unless given.
     """
-    cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
+    entries = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
     means = {
         index: mean
         for index, row in enumerate(rows)
-        if row.ranked and (mean := cells[index].mean) is not None
+        if row.ranked and (mean := entries[index].mean) is not None
     }
     marks = dict(zip(means, _marks(list(means.values()), lower_is_better), strict=True))
     if tested is None:
@@ -53,82 +45,82 @@ def measured(
         tested = [{(seed, ""): sense * value for seed, value in by_seed.items()} for by_seed in values]
     clear = _is_clear(marks, tested)
     for index, mark in marks.items():
-        signs = (*cells[index].signs, NOISE) if mark == "best" and not clear else cells[index].signs
-        cells[index] = replace(cells[index], mark=mark, signs=signs)
-    return Column(heading, {key_of(row): cell for row, cell in zip(rows, cells, strict=True)})
+        signs = (*entries[index].signs, NOT_AHEAD) if mark == "best" and not clear else entries[index].signs
+        entries[index] = replace(entries[index], mark=mark, signs=signs)
+    return Column(heading, {row.key: entry for row, entry in zip(rows, entries, strict=True)})
 
 
-def averages(heading: str, rows: Sequence[Entry]) -> Column:
+def averages(heading: str, rows: Sequence[RowScores]) -> Column:
     """The AVG of each row, tested over seeds × domains against FedAvg and against the best."""
-    scores = {key_of(row): row.scores() for row in rows}
+    scores = {row.key: row.scores() for row in rows}
     column = measured(heading, rows, [row.averages() for row in rows], tested=list(scores.values()))
-    cells = dict(column.cells)
-    contest = [key_of(row) for row in rows if row.ranked and not cells[key_of(row)].missing]
+    entries = dict(column.entries)
+    contest = [row.key for row in rows if row.ranked and not entries[row.key].missing]
     if reference := reference_of(rows):
-        others = [key for key in contest if key != key_of(reference)]
-        found = against(scores[key_of(reference)], [scores[key] for key in others])
+        others = [key for key in contest if key != reference.key]
+        found = against(scores[reference.key], [scores[key] for key in others])
         for key, comparison in zip(others, found, strict=True):
             if comparison is not None:
-                signs = (*cells[key].signs, DIFFERS) if comparison.significant else cells[key].signs
-                cells[key] = replace(cells[key], p=comparison.p, signs=signs)
+                signs = (*entries[key].signs, DIFFERS) if comparison.significant else entries[key].signs
+                entries[key] = replace(entries[key], p=comparison.p, signs=signs)
     if len(contest) > 1:
-        best = max(contest, key=lambda key: cells[key].mean or 0.0)
+        best = max(contest, key=lambda key: entries[key].mean or 0.0)
         others = [key for key in contest if key != best]
         found = against(scores[best], [scores[key] for key in others])
         for key, comparison in zip(others, found, strict=True):
-            cells[key] = replace(cells[key], p_best=comparison.p if comparison else None)
-    return Column(heading, cells)
+            entries[key] = replace(entries[key], p_best=comparison.p if comparison else None)
+    return Column(heading, entries)
 
 
-def gains(heading: str, rows: Sequence[Entry], reference: Entry) -> Column:
+def gains(heading: str, rows: Sequence[RowScores], reference: RowScores) -> Column:
     """The AVG of each row minus that of the reference, over the seeds that both have."""
-    cells = {}
+    entries = {}
     for row in rows:
-        cell = gain(row, reference, Entry.averages)
-        if cell.mean is not None:
-            cell = Cell(signed_number(cell.mean), mean=cell.mean, n=cell.n, signs=cell.signs)
-        cells[key_of(row)] = cell
-    return Column(heading, cells)
+        entry = gain(row, reference, RowScores.averages)
+        if entry.mean is not None:
+            entry = Entry(signed_number(entry.mean), mean=entry.mean, n=entry.n, signs=entry.signs)
+        entries[row.key] = entry
+    return Column(heading, entries)
 
 
-def gain(ours: Entry, theirs: Entry, values: Callable[[Entry], BySeed]) -> Cell:
+def gain(ours: RowScores, theirs: RowScores, values: Callable[[RowScores], BySeed]) -> Entry:
     """Ours minus theirs, mean ± sample std over the seeds that both have."""
     minuends, subtrahends = values(ours), values(theirs)
     common = sorted(minuends.keys() & subtrahends.keys())
     by_seed = {seed: minuends[seed] - subtrahends[seed] for seed in common}
-    cell = summary(by_seed, max(len(ours.cells), len(theirs.cells)))
-    if cell.mean is None:
-        return cell
-    return replace(cell, text=cell.text.replace(number(cell.mean), signed_number(cell.mean), 1))
+    entry = summary(by_seed, max(len(ours.cells), len(theirs.cells)))
+    if entry.mean is None:
+        return entry
+    return replace(entry, text=entry.text.replace(number(entry.mean), signed_number(entry.mean), 1))
 
 
 def differences(heading: str, column: Column, references: Mapping[RowKey, float]) -> Column:
     """A column's means minus the reference of each row that has one."""
-    cells = {}
+    entries = {}
     for key, reference in references.items():
-        cell = column.cells[key]
-        if cell.mean is None:
-            cells[key] = MISSING_CELL
+        entry = column.entries[key]
+        if entry.mean is None:
+            entries[key] = MISSING_ENTRY
         else:
-            difference = cell.mean - reference
-            cells[key] = Cell(signed_number(difference), mean=difference, n=cell.n)
-    return Column(heading, cells)
+            difference = entry.mean - reference
+            entries[key] = Entry(signed_number(difference), mean=difference, n=entry.n)
+    return Column(heading, entries)
 
 
 def printed(heading: str, numbers: Mapping[RowKey, float]) -> Column:
     """A column of the numbers that papers print."""
-    return Column(heading, {key: Cell(number(value), mean=value) for key, value in numbers.items()})
+    return Column(heading, {key: Entry(number(value), mean=value) for key, value in numbers.items()})
 
 
-def summary(by_seed: BySeed, planned: int) -> Cell:
+def summary(by_seed: BySeed, planned: int) -> Entry:
     """Mean ± sample std over the available seeds, with a sign if more were planned."""
     mean, std = mean_and_std(by_seed.values())
     if mean is None:
-        return MISSING_CELL
+        return MISSING_ENTRY
     text = number(mean) if std is None else f"{number(mean)} ± {number(std)}"
     n = len(by_seed)
     interval = confidence_interval(by_seed.values())
-    return Cell(
+    return Entry(
         text, mean=mean, std=std, n=n, interval=interval, signs=(f"{n}/{planned}",) if n < planned else ()
     )
 

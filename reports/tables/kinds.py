@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from bench.errors import UserError, nearest
 from bench.records.reader import Run
-from reports.numbers.scores import Entry, entries, reference_of
+from reports.numbers.scores import RowKey, RowScores, reference_of, rows_of
 from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
-from reports.tables.columns import Column, RowKey, averages, gains, key_of, measured
+from reports.tables.columns import Column, averages, gains, measured
 from reports.tables.notes import AVERAGE
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
@@ -39,7 +39,7 @@ def tables_of(run: Run) -> list[Table]:
 def domain_table(run: Run, variant: str | None = None) -> Table:
     """Methods × domains with AVG, STD and Δ for one variant (the first unless named)."""
     variant = run.variants[0] if variant is None else variant
-    rows = entries(run, variant)
+    rows = rows_of(run, variant)
     domains = rows[0].domains
     avg = averages("AVG", rows)
     columns = [measured(domain, rows, [row.on_domain(domain) for row in rows]) for domain in domains]
@@ -62,14 +62,14 @@ def variant_table(run: Run) -> Table:
     """Methods × variants, the AVG in each."""
     columns: list[Column] = []
     sources: dict[Footnote, None] = {}
-    rows: dict[RowKey, Entry] = {}
-    everything: list[Entry] = []
+    rows: dict[RowKey, RowScores] = {}
+    everything: list[RowScores] = []
     legend = f"Each column: AVG, {AVERAGE}"
     for variant in run.variants:
-        in_variant = entries(run, variant)
+        in_variant = rows_of(run, variant)
         everything += in_variant
         for row in in_variant:
-            rows.setdefault(key_of(row), row)
+            rows.setdefault(row.key, row)
         avg = averages(variant, in_variant)
         beside, papers = printed_beside(
             run, in_variant, avg, f"{variant} printed", f"{variant} diff", variant
@@ -82,6 +82,6 @@ def variant_table(run: Run) -> Table:
     return assemble(run, "", list(rows.values()), columns, [Footnote(legend), *sources], everything)
 
 
-def _own(heading: str, rows: list[Entry]) -> Column | None:
+def _own(heading: str, rows: list[RowScores]) -> Column | None:
     personalised = [row for row in rows if row.personalised]
     return measured(heading, personalised, [row.own() for row in personalised]) if personalised else None

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from bench.records.reader import CellRecord
-from reports.numbers.scores import Entry, references_of
+from reports.numbers.scores import RowKey, RowScores, references_of
 from reports.numbers.statistics import FEWEST_SEEDS, SIGNIFICANCE
-from reports.tables.columns import DIFFERS, NOISE, RowKey, key_of
+from reports.tables.columns import DIFFERS, NOT_AHEAD
 from reports.tables.table import Footnote, Row
 
 AS_PUBLISHED = "†"
@@ -14,7 +14,7 @@ AVERAGE = "the unweighted mean over the domains, over the seeds with results on 
 DEPENDENT = "the domains of one seed are not independent, so with few seeds p may be far too small"
 
 
-def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
+def footnotes_for(rows: Sequence[RowScores], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
     """Explanations of the signs in use, then what failed, is unfinished or is not finite."""
     footnotes = sign_notes(table_rows, reference)
     if all(len(row.cells) < FEWEST_SEEDS for row in rows):
@@ -22,23 +22,23 @@ def footnotes_for(rows: Sequence[Entry], table_rows: Sequence[Row], reference: s
     return footnotes + _gaps(rows)
 
 
-def row_signs(rows: Sequence[Entry]) -> dict[RowKey, tuple[str, ...]]:
+def row_signs(rows: Sequence[RowScores]) -> dict[RowKey, tuple[str, ...]]:
     """The signs shown after the label of each row, collected over all variants."""
     signed: dict[RowKey, set[str]] = {}
     for row in rows:
         found = {AS_PUBLISHED: row.as_published, UNVERIFIED: row.unverified}
-        signed.setdefault(key_of(row), set()).update(sign for sign, holds in found.items() if holds)
+        signed.setdefault(row.key, set()).update(sign for sign, holds in found.items() if holds)
     return {key: tuple(sorted(signs)) for key, signs in signed.items()}
 
 
-def unverified_note(rows: Sequence[Entry]) -> list[Footnote]:
+def unverified_note(rows: Sequence[RowScores]) -> list[Footnote]:
     """A footnote that names the methods which have not passed `bench check`, if there are any."""
     labels = dict.fromkeys(row.label for row in rows if row.unverified)
     text = f"the method has not passed `bench check`: {', '.join(labels)}."
     return [Footnote(text, sign=UNVERIFIED)] if labels else []
 
 
-def reference_note(rows: Sequence[Entry]) -> list[Footnote]:
+def reference_note(rows: Sequence[RowScores]) -> list[Footnote]:
     """A footnote that says which row is the reference, if there are several candidates."""
     labels = list(dict.fromkeys(row.label for row in references_of(rows)))
     text = f"The reference is {labels[0]}, the first of the rows {', '.join(labels)}." if labels else ""
@@ -47,10 +47,10 @@ def reference_note(rows: Sequence[Entry]) -> list[Footnote]:
 
 def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]:
     """Explanations of the marks and signs in use; `reference` is what the tests compare with."""
-    signs = {sign for row in table_rows for cell in row.cells for sign in cell.signs}
+    signs = {sign for row in table_rows for entry in row.entries for sign in entry.signs}
     signs |= {sign for row in table_rows for sign in row.signs}
     footnotes = []
-    if any(cell.mark for row in table_rows for cell in row.cells):
+    if any(entry.mark for row in table_rows for entry in row.entries):
         footnotes.append(
             Footnote(
                 "Bold: best, underlined: second best federated method in each column, compared as printed."
@@ -67,13 +67,13 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
                 sign=DIFFERS,
             )
         )
-    if NOISE in signs:
+    if NOT_AHEAD in signs:
         footnotes.append(
             Footnote(
                 "not significantly ahead of the runner-up (paired t-test over seeds, for AVG over seeds × "
                 f"domains, Holm-corrected over the methods: p ≥ {SIGNIFICANCE}, or fewer than {FEWEST_SEEDS} "
                 "seeds).",
-                sign=NOISE,
+                sign=NOT_AHEAD,
             )
         )
     if AS_PUBLISHED in signs:
@@ -83,13 +83,13 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
                 sign=AS_PUBLISHED,
             )
         )
-    for sign in sorted(signs - {NOISE, DIFFERS, AS_PUBLISHED, UNVERIFIED}):
+    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED}):
         have, planned = sign.split("/")
         footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
     return footnotes
 
 
-def _gaps(rows: Sequence[Entry]) -> list[Footnote]:
+def _gaps(rows: Sequence[RowScores]) -> list[Footnote]:
     cells = [cell for row in rows for cell in row.cells]
     notes = dict.fromkeys(note for cell in cells for note in cell.provenance.data_notes)
     footnotes = [Footnote(f"Data: {note}.") for note in notes]

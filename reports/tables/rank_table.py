@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from bench.records.reader import Run
 from reports.numbers.ranking import Blocks, Ranking, blocks_of, rank_runs
-from reports.numbers.scores import entries
+from reports.numbers.scores import rows_of
 from reports.numbers.statistics import SIGNIFICANCE
 from reports.tables.notes import row_signs, unverified_note
-from reports.tables.table import Cell, Footnote, Row, Table, number, probability
+from reports.tables.table import Entry, Footnote, Row, Table, number, probability
 
 NAME = "ranking"
 
@@ -24,12 +24,12 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
         row
         for run in runs
         for variant in run.variants
-        for row in entries(run, variant)
+        for row in rows_of(run, variant)
         if row.label in ranking.methods
     ]
     signs = {label: found for (_, label), found in row_signs(ranked).items()}
     rows = tuple(
-        Row(methods[label], label, _cells(label, rank, blocks), signs=signs[label])
+        Row(methods[label], label, _entries(label, rank, blocks), signs=signs[label])
         for label, rank in zip(ranking.methods, ranking.average_ranks, strict=True)
     )
     return Table(
@@ -43,9 +43,9 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
     )
 
 
-def _cells(label: str, rank: float, blocks: Blocks) -> tuple[Cell, ...]:
-    average = Cell(number(rank), mean=rank, n=len(blocks.names))
-    return average, *(Cell(number(score), mean=score) for score in blocks.scores[label])
+def _entries(label: str, rank: float, blocks: Blocks) -> tuple[Entry, ...]:
+    average = Entry(number(rank), mean=rank, n=len(blocks.names))
+    return average, *(Entry(number(score), mean=score) for score in blocks.scores[label])
 
 
 def _remarks(ranking: Ranking) -> list[str]:

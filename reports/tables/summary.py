@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bench.records.reader import Run
-from reports.numbers.scores import BySeed, Entry, by_bounds, entries, reference_of
+from reports.numbers.scores import BySeed, RowKey, RowScores, by_bounds, reference_of, rows_of
 from reports.numbers.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES, against
 from reports.numbers.targets import Effort, efforts
 from reports.tables.assembly import row_of
 from reports.tables.caption import name_of
-from reports.tables.columns import Column, RowKey, averages, key_of, measured, summary
+from reports.tables.columns import Column, averages, measured, summary
 from reports.tables.notes import DEPENDENT, reference_note, row_signs, sign_notes, unverified_note
-from reports.tables.table import Cell, Footnote, Table, number, probability
+from reports.tables.table import Entry, Footnote, Table, number, probability
 
 TOO_FEW = "too few seeds"
 NOT_REACHED = "not reached"
@@ -20,9 +20,9 @@ MEGABYTE = 1e6
 
 def summary_table(run: Run, variant: str) -> Table:
     """Methods × statistics for one variant."""
-    rows = entries(run, variant)
+    rows = rows_of(run, variant)
     avg = averages("AVG", rows)
-    columns = [Column("95 % interval", {key: _interval(cell) for key, cell in avg.cells.items()})]
+    columns = [Column("95 % interval", {key: _interval(entry) for key, entry in avg.entries.items()})]
     remarks = [
         f"95 % interval: of the mean AVG over seeds; Student's t with fewer than {FEWEST_RESAMPLED} seeds, "
         f"percentile bootstrap ({RESAMPLES} resamples) with {FEWEST_RESAMPLED} or more; intervals and tests "
@@ -54,7 +54,7 @@ def summary_table(run: Run, variant: str) -> Table:
     remarks.append("Time: wall-clock time of the rounds, on whichever machine ran them.")
     signs = row_signs(rows)
     sections = tuple(
-        tuple(row_of(row, columns, signs[key_of(row)]) for row in section) for section in by_bounds(rows)
+        tuple(row_of(row, columns, signs[row.key]) for row in section) for section in by_bounds(rows)
     )
     shown = [row for section in sections for row in section]
     notes = [*map(Footnote, remarks), *reference_note(rows), *sign_notes(shown), *unverified_note(rows)]
@@ -70,33 +70,33 @@ def summary_table(run: Run, variant: str) -> Table:
     )
 
 
-def _interval(cell: Cell) -> Cell:
-    if cell.missing:
-        return cell
-    if cell.interval is None:
-        return Cell(TOO_FEW, n=cell.n)
-    low, high = cell.interval
-    return Cell(f"[{number(low)}, {number(high)}]", n=cell.n, interval=cell.interval)
+def _interval(entry: Entry) -> Entry:
+    if entry.missing:
+        return entry
+    if entry.interval is None:
+        return Entry(TOO_FEW, n=entry.n)
+    low, high = entry.interval
+    return Entry(f"[{number(low)}, {number(high)}]", n=entry.n, interval=entry.interval)
 
 
-def _tests(rows: Sequence[Entry], avg: Column) -> list[Column]:
+def _tests(rows: Sequence[RowScores], avg: Column) -> list[Column]:
     """p against the reference and against the best, for the methods that are ranked."""
-    contest = [row for row in rows if row.ranked and not avg.cells[key_of(row)].missing]
+    contest = [row for row in rows if row.ranked and not avg.entries[row.key].missing]
     columns = []
     reference = reference_of(contest)
     if reference and len(contest) > 1:
-        others = [key_of(row) for row in contest if row is not reference]
-        cells = {key: _probability(avg.cells[key].p) for key in others}
-        columns.append(Column(f"p vs {reference.label}", cells))
+        others = [row.key for row in contest if row is not reference]
+        entries = {key: _probability(avg.entries[key].p) for key in others}
+        columns.append(Column(f"p vs {reference.label}", entries))
     if len(contest) > 1:
-        best = max((key_of(row) for row in contest), key=lambda key: avg.cells[key].mean or 0.0)
-        others = [key_of(row) for row in contest if key_of(row) != best]
-        cells = {key: _probability(avg.cells[key].p_best) for key in others}
-        columns.append(Column("p vs best", {**cells, best: Cell("best")}))
+        best = max((row.key for row in contest), key=lambda key: avg.entries[key].mean or 0.0)
+        others = [row.key for row in contest if row.key != best]
+        entries = {key: _probability(avg.entries[key].p_best) for key in others}
+        columns.append(Column("p vs best", {**entries, best: Entry("best")}))
     return columns
 
 
-def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
+def _tests_over_seeds(rows: Sequence[RowScores]) -> list[str]:
     """The more cautious test: one value per seed, because seeds are independent and domains are not."""
     contest = [row for row in rows if row.ranked]
     reference = reference_of(contest)
@@ -110,25 +110,25 @@ def _tests_over_seeds(rows: Sequence[Entry]) -> list[str]:
     return [f"p vs {reference.label} from one AVG per seed, the more cautious test: {', '.join(tested)}."]
 
 
-def _averages(row: Entry) -> dict[tuple[int, str], float]:
+def _averages(row: RowScores) -> dict[tuple[int, str], float]:
     return {(seed, "AVG"): average for seed, average in row.averages().items()}
 
 
-def _probability(p: float | None) -> Cell:
-    return Cell(TOO_FEW) if p is None else Cell(probability(p), mean=p)
+def _probability(p: float | None) -> Entry:
+    return Entry(TOO_FEW) if p is None else Entry(probability(p), mean=p)
 
 
-def _plain(heading: str, rows: Sequence[Entry], values: Sequence[BySeed]) -> Column:
+def _plain(heading: str, rows: Sequence[RowScores], values: Sequence[BySeed]) -> Column:
     """Mean ± sample std, without marks for the best."""
-    cells = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
-    return Column(heading, {key_of(row): cell for row, cell in zip(rows, cells, strict=True)})
+    entries = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
+    return Column(heading, {row.key: entry for row, entry in zip(rows, entries, strict=True)})
 
 
-def _costs(rows: Sequence[Entry], reference: Entry) -> list[Column]:
+def _costs(rows: Sequence[RowScores], reference: RowScores) -> list[Column]:
     targets = reference.averages()
-    found = {key_of(row): (row, efforts(row, targets)) for row in rows}
-    rounds: dict[RowKey, Cell] = {}
-    megabytes: dict[RowKey, Cell] = {}
+    found = {row.key: (row, efforts(row, targets)) for row in rows}
+    rounds: dict[RowKey, Entry] = {}
+    megabytes: dict[RowKey, Entry] = {}
     for key, (row, by_seed) in found.items():
         reached = {seed: effort for seed, effort in by_seed.items() if effort}
         sent = {seed: e.bytes / MEGABYTE for seed, e in reached.items() if e.bytes is not None}
@@ -137,11 +137,11 @@ def _costs(rows: Sequence[Entry], reference: Entry) -> list[Column]:
     return [Column("Rounds", rounds), Column("MB", megabytes)]
 
 
-def _cost(row: Entry, by_seed: Mapping[int, Effort | None], values: BySeed) -> Cell:
+def _cost(row: RowScores, by_seed: Mapping[int, Effort | None], values: BySeed) -> Entry:
     if by_seed and not any(by_seed.values()) and len(by_seed) == len(row.cells):
-        return Cell(NOT_REACHED)
-    cell = summary(values, len(row.cells))
-    if cell.mean is None:
-        return cell
-    text = f"{cell.mean:.1f}" if cell.std is None else f"{cell.mean:.1f} ± {cell.std:.1f}"
-    return replace(cell, text=text)
+        return Entry(NOT_REACHED)
+    entry = summary(values, len(row.cells))
+    if entry.mean is None:
+        return entry
+    text = f"{entry.mean:.1f}" if entry.std is None else f"{entry.mean:.1f} ± {entry.std:.1f}"
+    return replace(entry, text=text)

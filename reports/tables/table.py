@@ -10,7 +10,7 @@ Mark = Literal["", "best", "second"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """One value: unrounded numbers, the `text` to show, and `signs` that refer to footnotes."""
 
     text: str
@@ -34,7 +34,7 @@ class Row:
 
     method: str
     label: str
-    cells: tuple[Cell, ...]
+    entries: tuple[Entry, ...]
     bound: bool = False
     signs: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class Table:
     groups: tuple[str, ...] = ()
     """The heading that neighbouring columns share, one per column; "" for a column of its own."""
     reference: str = ""
-    """What the p-values of the cells compare with."""
+    """What the p-values of the entries compare with."""
 
     @property
     def rows(self) -> Iterator[Row]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bench.records.reader import Run
-from reports.numbers.scores import BySeed, Entry, entries
+from reports.numbers.scores import BySeed, RowKey, RowScores, rows_of
 from reports.numbers.statistics import Scores, comparisons
 from reports.tables.assembly import assemble, printed_averages
-from reports.tables.columns import DIFFERS, Column, RowKey, gain, key_of, measured, printed
+from reports.tables.columns import DIFFERS, Column, gain, measured, printed
 from reports.tables.notes import AVERAGE
 from reports.tables.table import Footnote, Table
 
@@ -19,33 +19,33 @@ PLAIN, GAIN = "plain", "gain"
 class Family:
     """A base method and the rows that wrap it, each under the name of its column."""
 
-    plain: Entry | None
-    wrapped: Mapping[str, Entry]
+    plain: RowScores | None
+    wrapped: Mapping[str, RowScores]
 
     @property
-    def row(self) -> Entry:
-        """The entry that names the row: the base method, or a wrapped one if the base did not run."""
+    def row(self) -> RowScores:
+        """The row that names the family: the base method, or a wrapped one if the base did not run."""
         return self.plain or next(iter(self.wrapped.values()))
 
 
 def wrapped_tables(run: Run) -> list[Table]:
     """Base methods × domains with AVG, or × variants where there are several: plain, wrapped, gain."""
     wrapper = run.layout.wrapper or ""
-    described: list[Entry] = []
-    rows: dict[RowKey, Entry] = {}
+    described: list[RowScores] = []
+    rows: dict[RowKey, RowScores] = {}
     columns: list[Column] = []
     sources: dict[Footnote, None] = {}
     for variant in run.variants:
-        in_variant = entries(run, variant)
+        in_variant = rows_of(run, variant)
         families = families_of(in_variant, wrapper)
         described += in_variant
         for family in families:
-            rows.setdefault(key_of(family.row), family.row)
+            rows.setdefault(family.row.key, family.row)
         if len(run.variants) == 1:
             for domain in in_variant[0].domains:
-                columns += _side_by_side(domain, families, partial(Entry.on_domain, domain=domain))
+                columns += _side_by_side(domain, families, partial(RowScores.on_domain, domain=domain))
         group = variant or "AVG"
-        columns += _side_by_side(group, families, Entry.averages, Entry.scores)
+        columns += _side_by_side(group, families, RowScores.averages, RowScores.scores)
         for name, having in _named(families).items():
             numbers, papers = printed_averages(run, having, variant)
             if numbers:
@@ -60,7 +60,7 @@ def wrapped_tables(run: Run) -> list[Table]:
     return [assemble(run, "", list(rows.values()), columns, remarks, described, without)]
 
 
-def families_of(rows: Sequence[Entry], wrapper: str) -> list[Family]:
+def families_of(rows: Sequence[RowScores], wrapper: str) -> list[Family]:
     """`fedprox` and every `WRAPPER+fedprox`, in the order of the plan."""
     prefix = f"{wrapper}+"
     bases = dict.fromkeys(row.method.removeprefix(prefix) for row in rows)
@@ -68,7 +68,7 @@ def families_of(rows: Sequence[Entry], wrapper: str) -> list[Family]:
     for base in bases:
         plain = [row for row in rows if row.method == base]
         wrapped = [row for row in rows if row.method == prefix + base]
-        named: dict[str, Entry] = {}
+        named: dict[str, RowScores] = {}
         for row in wrapped:
             name = _column_name(row.label, plain[0].label if plain else base, wrapper)
             named[row.label if name in named else name] = row
@@ -85,8 +85,8 @@ def _column_name(label: str, base: str, wrapper: str) -> str:
 def _side_by_side(
     group: str,
     families: Sequence[Family],
-    values: Callable[[Entry], BySeed],
-    scores: Callable[[Entry], Scores] | None = None,
+    values: Callable[[RowScores], BySeed],
+    scores: Callable[[RowScores], Scores] | None = None,
 ) -> list[Column]:
     """The plain column, then each wrapped one with its gain; gains are tested where there are scores."""
     named = _named(families)
@@ -108,24 +108,24 @@ def _side_by_side(
     return columns
 
 
-def _named(families: Sequence[Family]) -> dict[str, dict[RowKey, Entry]]:
-    """Name of a measured column → its entries by row; the plain column comes first."""
+def _named(families: Sequence[Family]) -> dict[str, dict[RowKey, RowScores]]:
+    """Name of a measured column → its rows by key; the plain column comes first."""
     names = dict.fromkeys(name for family in families for name in family.wrapped)
     wrapped = {
-        name: {key_of(family.row): family.wrapped[name] for family in families if name in family.wrapped}
+        name: {family.row.key: family.wrapped[name] for family in families if name in family.wrapped}
         for name in names
     }
-    return {PLAIN: {key_of(family.row): family.plain for family in families if family.plain}, **wrapped}
+    return {PLAIN: {family.row.key: family.plain for family in families if family.plain}, **wrapped}
 
 
 def _measured(
     heading: str,
     group: str,
-    rows: Mapping[RowKey, Entry],
-    values: Callable[[Entry], BySeed],
-    scores: Callable[[Entry], Scores] | None,
+    rows: Mapping[RowKey, RowScores],
+    values: Callable[[RowScores], BySeed],
+    scores: Callable[[RowScores], Scores] | None,
 ) -> Column:
-    entries_here = list(rows.values())
-    tested = [scores(row) for row in entries_here] if scores else None
-    column = measured(heading, entries_here, [values(row) for row in entries_here], tested=tested)
-    return Column(heading, {key: column.cells[key_of(row)] for key, row in rows.items()}, group)
+    here = list(rows.values())
+    tested = [scores(row) for row in here] if scores else None
+    column = measured(heading, here, [values(row) for row in here], tested=tested)
+    return Column(heading, {key: column.entries[row.key] for key, row in rows.items()}, group)

@@ -1,6 +1,6 @@
 """Tables that are hard to render."""
 
-from reports.tables.table import Cell, Footnote, Row, Table
+from reports.tables.table import Entry, Footnote, Row, Table
 
 NASTY = 'A_b & 50% #1 {x} ~^\\ $y$ [z] "q" <β|λ₁> 漢 ü *s*'
 
@@ -15,7 +15,12 @@ GROUPED = Table(
             Row(
                 "fedavg",
                 "FedAvg",
-                (Cell("✓", mean=1.0), Cell("60.00"), Cell("70.00"), Cell("+10.00", p=0.0004, signs=("*",))),
+                (
+                    Entry("✓", mean=1.0),
+                    Entry("60.00"),
+                    Entry("70.00"),
+                    Entry("+10.00", p=0.0004, signs=("*",)),
+                ),
             ),
         ),
     ),
@@ -25,6 +30,6 @@ GROUPED = Table(
 )
 
 
-def numbers(cell: Cell) -> tuple[float | None, ...]:
-    low, high = cell.interval or (None, None)
-    return cell.mean, cell.std, cell.n, low, high, cell.p, cell.p_best
+def numbers(entry: Entry) -> tuple[float | None, ...]:
+    low, high = entry.interval or (None, None)
+    return entry.mean, entry.std, entry.n, low, high, entry.p, entry.p_best

@@ -7,7 +7,7 @@ from typing import Any
 from bench.records.reader import load_run
 from kit.run_folders import Planned, write_run
 from reports.tables.kinds import domain_table
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 FEDAVG = [(0.80, 0.40), (0.82, 0.42), (0.84, 0.38)]
 FEDLSA = [(0.90, 0.50), (0.92, 0.52), (0.94, 0.48)]
@@ -27,12 +27,12 @@ def row(table: Table, label: str) -> Row:
     return next(row for row in table.rows if row.label == label)
 
 
-def cell(table: Table, label: str, column: str) -> Cell:
-    return row(table, label).cells[table.columns.index(column)]
+def entry(table: Table, label: str, column: str) -> Entry:
+    return row(table, label).entries[table.columns.index(column)]
 
 
 def texts(table: Table, label: str) -> list[str]:
-    return [cell.text for cell in row(table, label).cells]
+    return [entry.text for entry in row(table, label).entries]
 
 
 def notes(table: Table) -> list[str]:

@@ -38,7 +38,7 @@ def test_runs_of_one_suite_become_one_table(tmp_path: Path) -> None:
     (merged,) = merge_runs([first, second])
     table = domain_table(merged)
     assert [row.label for row in table.rows] == ["FedAvg", "FedLSA"]
-    assert [row.cells[0].text for row in table.rows] == ["50.00 ± 0.00", "70.00 ± 0.00"]
+    assert [row.entries[0].text for row in table.rows] == ["50.00 ± 0.00", "70.00 ± 0.00"]
     assert "mixed" not in table.caption
 
 
@@ -171,12 +171,12 @@ def test_runs_of_several_suites_are_ranked_over_them(tmp_path: Path) -> None:
     assert merge_runs(runs) == runs
     table = ranking_table(runs)
     assert table is not None and table.columns == ("Average rank", "digits", "pacs")
-    assert [(row.label, row.method, row.cells[0].text) for row in table.rows] == [
+    assert [(row.label, row.method, row.entries[0].text) for row in table.rows] == [
         ("FedLSA", "fedlsa", "1.00"),
         ("FedProx", "fedprox", "2.00"),
         ("FedAvg", "fedavg", "3.00"),
     ]
-    assert [cell.text for cell in next(table.rows).cells[1:]] == ["70.50", "70.50"]
+    assert [entry.text for entry in next(table.rows).entries[1:]] == ["70.50", "70.50"]
     notes = " ".join(note.text for note in table.footnotes)
     # two datasets: Friedman's statistic is 4, p = exp(−2) = 0.135; 2.343 · sqrt(12 / 12) = 2.34
     assert "finds no difference at 0.05 (p = 0.135)" in notes and "average ranks: 2.34." in notes

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.figures import write_ranking
+from reports.figures import write_pictures
 from reports.figures.critical_difference import pictures as ranking_pictures
 from reports.figures.style import house_style
 
@@ -33,8 +33,8 @@ def test_the_critical_difference_diagram_joins_what_cannot_be_told_apart(tmp_pat
 
 
 def test_only_a_ranking_has_a_diagram(tmp_path: Path) -> None:
-    assert [file.name for file in write_ranking(Ranks(), tmp_path)] == [
+    assert [file.name for file in write_pictures(ranking_pictures(Ranks()), tmp_path)] == [
         "critical_difference.png",
         "critical_difference.pdf",
     ]
-    assert write_ranking(None, tmp_path) == []
+    assert write_pictures(ranking_pictures(None), tmp_path) == []

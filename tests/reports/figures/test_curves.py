@@ -11,12 +11,12 @@ from bench.records.reader import load_run
 from kit.figures import drawn, flat, names
 from kit.rounds import rounds, write_rounds
 from kit.run_folders import Planned, write_run
-from reports.figures import write_figures
+from reports.figures import supported, write_pictures
 from reports.figures.style import COLOURS, look
 
 
 def convergence(run: Path, folder: Path) -> tuple[Path, Path]:
-    files = {file.name: file for file in write_figures(load_run(run), folder)}
+    files = {file.name: file for file in write_pictures(supported(load_run(run)), folder)}
     return files["convergence.png"], files["convergence.pdf"]
 
 
@@ -53,9 +53,9 @@ def test_the_band_is_as_wide_as_the_spread_over_seeds(tmp_path: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes_whatever_the_users_settings(tmp_path: Path) -> None:
     run = load_run(write_run(tmp_path, [flat("fedavg", seed, 0.5) for seed in range(2)]))
-    first = [path.read_bytes() for path in write_figures(run, tmp_path / "first")]
+    first = [path.read_bytes() for path in write_pictures(supported(run), tmp_path / "first")]
     with matplotlib.rc_context({"axes.facecolor": "black", "font.size": 20}):
-        second = [path.read_bytes() for path in write_figures(run, tmp_path / "second")]
+        second = [path.read_bytes() for path in write_pictures(supported(run), tmp_path / "second")]
         assert matplotlib.rcParams["axes.facecolor"] == "black"
     assert first == second
     assert b"CreationDate" not in first[1]
@@ -90,7 +90,7 @@ def test_a_panel_for_each_variant(tmp_path: Path) -> None:
 
 def test_a_run_without_a_finished_cell_has_no_figures(tmp_path: Path) -> None:
     run = load_run(write_run(tmp_path, [Planned("fedavg", 0)]))
-    assert write_figures(run, tmp_path / "figures") == []
+    assert write_pictures(supported(run), tmp_path / "figures") == []
     assert not (tmp_path / "figures").exists()
 
 

@@ -11,7 +11,7 @@ from bench.records.reader import load_run
 from kit.figures import drawn, flat
 from kit.rounds import write_partition
 from kit.run_folders import write_run
-from reports.figures import write_figures
+from reports.figures import supported, write_pictures
 
 
 def test_bubbles_are_as_large_as_the_counts(tmp_path: Path) -> None:
@@ -82,5 +82,5 @@ def test_a_damaged_projection_is_a_plain_error_before_any_figure(tmp_path: Path,
     file = run / cell.dir / "projection.npz"
     damaged(file, damage)
     with pytest.raises(UserError, match=r"projection\.npz cannot be read .*; delete it and make the report"):
-        write_figures(load_run(run), tmp_path / "figures")
+        write_pictures(supported(load_run(run)), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()

@@ -13,7 +13,7 @@ from kit.rounds import rounds, write_rounds
 from kit.run_folders import COMMIT, Planned, write_run
 from reports.page.content import page_content
 from reports.tables.kinds import tables_of
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -31,14 +31,14 @@ def test_the_table_shows_what_the_tables_say(browser: Any, page_run: Path, page_
     with opened(browser, page_file) as page:
         texts = page.locator("#statistics tbody td").all_inner_texts()
         assert texts[: len(statistics.columns)] == [
-            cell.text + ", ".join(cell.signs) for cell in next(statistics.rows).cells
+            entry.text + ", ".join(entry.signs) for entry in next(statistics.rows).entries
         ]
         shown = page.locator("#overview tbody tr").all()
         for row, expected in zip(shown, table.rows, strict=True):
             texts = [text.replace("\n", "") for text in row.locator("td").all_inner_texts()]
-            assert texts == [cell.text + "".join(cell.signs) for cell in expected.cells]
+            assert texts == [entry.text + "".join(entry.signs) for entry in expected.entries]
         assert page.locator("#overview td.best").count() == sum(
-            cell.mark == "best" for row in table.rows for cell in row.cells
+            entry.mark == "best" for row in table.rows for entry in row.entries
         )
         assert page.title() == "Digits, two domains"
 
@@ -87,10 +87,10 @@ def test_a_value_tells_its_seeds_and_spread_to_mouse_and_keyboard(browser: Any, 
 
 
 def test_intervals_and_p_values_reach_the_page(page_run: Path) -> None:
-    cell = Cell("80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0)
-    row = Row("fedlsa", "FedLSA", (cell,))
+    entry = Entry("80.00 ± 1.00", mean=80.0, std=1.0, n=3, interval=(79.123456, 81.0), p=0.01234, p_best=1.0)
+    row = Row("fedlsa", "FedLSA", (entry,))
     table = Table("quickstart", "", "A caption.", ("AVG",), ((row,),), ())
-    content = page_content(load_run(page_run), [table])["tables"][0]["sections"][0][0]["cells"][0]
+    content = page_content(load_run(page_run), [table])["tables"][0]["sections"][0][0]["entries"][0]
     assert (content["n"], content["interval"]) == (3, [79.1235, 81])
     assert (content["p"], content["p_best"]) == (0.0123, 1)
 

@@ -130,7 +130,7 @@ def both_steps(tmp_path: Path) -> Path:
 def test_numbers_of_the_whole_method_stand_beside_the_whole_method_alone(both_steps: Path) -> None:
     table = domain_table(load_run(both_steps))
     place = table.columns.index("Printed")
-    shown = {row.label: row.cells[place].text for row in table.rows}
+    shown = {row.label: row.entries[place].text for row in table.rows}
     assert shown == {"fedadam": "65.59", "step 1": "", "whole": "84.20"}
 
 

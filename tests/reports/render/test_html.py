@@ -7,7 +7,7 @@ import pytest
 
 from kit.rendering import GROUPED, NASTY, numbers
 from reports.render import to_html
-from reports.tables.table import Cell, Row, Table
+from reports.tables.table import Entry, Row, Table
 
 
 class Outline(HTMLParser):
@@ -51,7 +51,7 @@ def test_html_has_the_structure_of_the_table(table: Table) -> None:
 
 def test_html_cells_carry_their_numbers_for_sorting_and_in_words(table: Table) -> None:
     cells = [attributes for attributes, _ in Outline(to_html(table)).of("td")]
-    shown = [cell for row in table.rows for cell in row.cells]
+    shown = [entry for row in table.rows for entry in row.entries]
     assert len(cells) == len(shown)
     names = ("data-value", "data-std", "data-n", "data-low", "data-high", "data-p", "data-p-best")
     for attributes, cell in zip(cells, shown, strict=True):
@@ -72,7 +72,7 @@ def test_html_marks_best_and_second_and_escapes_everything() -> None:
     assert 'title="p &lt;0.001 against the method &amp; nothing else"' in text
     assert "<b>" not in text
     row = Row(
-        "x", "X", (Cell("1", mark="best"), Cell("2", mark="second"), Cell("3"), Cell("4", signs=("≈",)))
+        "x", "X", (Entry("1", mark="best"), Entry("2", mark="second"), Entry("3"), Entry("4", signs=("≈",)))
     )
     marked = to_html(replace(GROUPED, sections=((row,),)))
     assert "<td><b>1</b></td><td><u>2</u></td><td>3</td><td>4<sup>≈</sup></td>" in marked

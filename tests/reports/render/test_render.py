@@ -51,14 +51,14 @@ def test_csv_gives_back_every_number(table: Table) -> None:
     names = ("mean", "std", "n", "low", "high", "p", "p_best")
     read = {(line["label"], line["column"]): [line[name] for name in names] for line in lines}
     for row in table.rows:
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            for text, value in zip(read[row.label, column], numbers(cell), strict=True):
+        for column, entry in zip(table.columns, row.entries, strict=True):
+            for text, value in zip(read[row.label, column], numbers(entry), strict=True):
                 assert (float(text) if text else None) == (value if value is None else pytest.approx(value))
     assert read["FedProx", "AVG"] == ["", "", "0", "", "", "", ""]
 
 
 def test_the_terminal_shows_every_number_at_any_width(table: Table) -> None:
-    expected = {cell.text.replace("± ", "±") for row in table.rows for cell in row.cells}
+    expected = {entry.text.replace("± ", "±") for row in table.rows for entry in row.entries}
     for width in (200, 90, 70):
         console = Console(width=width, file=io.StringIO(), record=True)
         console.print(to_terminal(table))

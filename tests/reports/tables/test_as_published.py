@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.records.reader import load_run
 from bench.records.schema import Oracle, RoundRecord
 from kit.run_folders import Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 from reports.tables.kinds import domain_table, variant_table
 from reports.tables.summary import summary_table
 
@@ -33,7 +33,7 @@ def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Pat
     table = domain_table(load_run(tmp_path))
     assert set(texts(table, "ggeur")) == {"–"}
     assert "Not finite, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
-    assert cell(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
+    assert entry(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
 
 
 def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:
     ]
     table = make(tmp_path, cells)
     assert row(table, "ggeur").signs == ("†",)
-    assert cell(table, "ggeur", "AVG").mark == ""
-    assert cell(table, "FedProx", "AVG").mark == "best"
+    assert entry(table, "ggeur", "AVG").mark == ""
+    assert entry(table, "FedProx", "AVG").mark == "best"
     statistics = summary_table(load_run(tmp_path), "")
     assert [row.signs for row in statistics.rows] == [(), (), ("†",)]
     for each in (table, statistics):

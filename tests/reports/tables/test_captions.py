@@ -8,7 +8,7 @@ import pytest
 
 from bench.records.reader import load_run
 from kit.run_folders import CHECKSUM, Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 from reports.tables.kinds import domain_table, variant_table
 from reports.tables.summary import summary_table
 
@@ -23,8 +23,8 @@ def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path
     ]
     table = make(tmp_path, cells)
     assert texts(table, "FedLSA") == ["–"] * 5
-    assert all(cell.missing and cell.n == 0 for cell in row(table, "FedLSA").cells)
-    partial = cell(table, "FedProx", "AVG")  # 60 and 63
+    assert all(entry.missing and entry.n == 0 for entry in row(table, "FedLSA").entries)
+    partial = entry(table, "FedProx", "AVG")  # 60 and 63
     assert (partial.text, partial.n) == ("61.50 ± 2.12", 2)
     assert "2/3" in partial.signs
     assert "2/3 2 of 3 seeds." in notes(table)
@@ -36,9 +36,9 @@ def test_a_value_that_is_not_finite_is_missing_and_named(tmp_path: Path) -> None
     cells = seeds("fedavg", [*FEDAVG[:2], (0.84, math.nan)]) + seeds("fedlsa", [(math.inf, 0.5)] * 3)
     table = make(tmp_path, cells)
     assert texts(table, "FedAvg")[:3] == ["82.00 ± 2.00", "41.00 ± 1.41", "61.00 ± 1.41"]
-    assert [cell.n for cell in row(table, "FedAvg").cells[:3]] == [3, 2, 2]
-    assert cell(table, "FedAvg", "mnist").signs == ()
-    assert cell(table, "FedAvg", "fonts").signs == ("2/3",)
+    assert [entry.n for entry in row(table, "FedAvg").entries[:3]] == [3, 2, 2]
+    assert entry(table, "FedAvg", "mnist").signs == ()
+    assert entry(table, "FedAvg", "fonts").signs == ("2/3",)
     assert texts(table, "FedLSA") == ["–", "50.00 ± 0.00", "–", "–", "–"]
     assert "Not finite, treated as missing: FedAvg seed 2 on fonts." in notes(table)
 
@@ -129,7 +129,7 @@ def test_of_two_references_the_first_counts_and_a_note_says_so(tmp_path: Path) -
     run = load_run(write_run(tmp_path, [*cells, *seeds("fedlsa", FEDLSA)]))
     said = "The reference is FedAvg (a), the first of the rows FedAvg (a), FedAvg (b)."
     assert said in notes(domain_table(run)) and said in notes(summary_table(run, ""))
-    assert cell(domain_table(run), "FedAvg (a)", "Δ").text == "0.00"
+    assert entry(domain_table(run), "FedAvg (a)", "Δ").text == "0.00"
     alone = make(tmp_path / "alone", seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA))
     assert not [note for note in notes(alone) if "The reference is" in note]
 

@@ -13,7 +13,7 @@ from scipy.stats import ttest_rel
 from bench.errors import UserError
 from bench.records.reader import load_run
 from kit.run_folders import Planned, history, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, notes, row, seeds, texts
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, notes, row, seeds, texts
 from reports.tables.kinds import tables_of, variant_table
 from reports.tables.summary import summary_table
 
@@ -38,8 +38,8 @@ def test_methods_by_variants_with_the_average_in_each(tmp_path: Path) -> None:
     assert table.columns == ("β=0.5", "β=0.1")
     assert texts(table, "FedAvg") == ["61.00 ± 1.00", "61.67 ± 1.53"]
     assert texts(table, "FedLSA") == ["71.00 ± 1.00", "61.00 ± 1.41"]
-    assert [cell.mark for cell in row(table, "FedLSA").cells] == ["best", "second"]
-    assert [cell.signs for cell in row(table, "FedAvg").cells] == [(), ("≈",)]
+    assert [entry.mark for entry in row(table, "FedLSA").entries] == ["best", "second"]
+    assert [entry.signs for entry in row(table, "FedAvg").entries] == [(), ("≈",)]
 
 
 def test_printed_numbers_stand_beside_their_variant(tmp_path: Path) -> None:
@@ -86,10 +86,10 @@ def test_an_ablation_has_ticks_and_the_printed_numbers_of_the_same_parts(tmp_pat
     cells = ablation_cells(["digits", "office_caltech"], parts)
     table, *_ = tables_of(load_run(write_run(tmp_path, cells, suite="fedlsa_ablation", table=ABLATION)))
     assert table.columns[:5] == ("L_COM", "L_SEP", "digits", "digits printed", "digits diff")
-    ticks = {row.label: [cell.text for cell in row.cells[:2]] for row in table.rows}
+    ticks = {row.label: [entry.text for entry in row.entries[:2]] for row in table.rows}
     assert ticks == {"FedAvg": ["", ""], "00": ["", ""], "10": ["✓", ""], "01": ["", "✓"], "11": ["✓", "✓"]}
     printed = {
-        row.label: [cell(table, row.label, f"{name} printed").text for name in ("digits", "office_caltech")]
+        row.label: [entry(table, row.label, f"{name} printed").text for name in ("digits", "office_caltech")]
         for row in table.rows
     }
     assert printed == {
@@ -99,8 +99,8 @@ def test_an_ablation_has_ticks_and_the_printed_numbers_of_the_same_parts(tmp_pat
         "01": ["61.21", "58.37"],
         "11": ["63.56", "60.22"],
     }
-    assert cell(table, "11", "office_caltech diff").text == "+10.78"
-    assert [cell(table, label, "L_COM").mean for label in ("FedAvg", "01", "10")] == [None, 0.0, 1.0]
+    assert entry(table, "11", "office_caltech diff").text == "+10.78"
+    assert [entry(table, label, "L_COM").mean for label in ("FedAvg", "01", "10")] == [None, 0.0, 1.0]
 
 
 def test_a_switch_that_no_row_has_gets_the_nearest_name(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_with_and_without_a_wrapper_side_by_side(tmp_path: Path) -> None:
     assert texts(table, "FedAvg")[6:] == ["61.00 ± 1.00", "71.00 ± 1.00", "+10.00 ± 0.00"]
     # FedProx by seed: 60, 62, 63 without; 60, 62 with
     assert texts(table, "FedProx")[6:] == ["61.67 ± 1.53", "61.00 ± 1.41", "0.00 ± 0.00"]
-    gain, partial = cell(table, "FedAvg", "AVG gain"), cell(table, "FedProx", "AVG gain")
+    gain, partial = entry(table, "FedAvg", "AVG gain"), entry(table, "FedProx", "AVG gain")
     assert gain.signs == ("*",) and gain.p is not None and gain.p < 0.05
     assert (partial.signs, partial.p) == (("2/3",), None)
     assert texts(table, "Central")[7:] == ["", ""]
@@ -195,16 +195,16 @@ def test_rounds_and_bytes_until_fedavgs_final_accuracy(tmp_path: Path) -> None:
     ]
     table = summary_table(load_run(write_run(tmp_path, cells)), "")
     # 15 rounds × 2 × 0.5 MB; 10 rounds × 2 × 1 MB
-    assert [cell(table, "FedAvg", name).text for name in ("Rounds", "MB")] == ["15.0 ± 0.0", "15.0 ± 0.0"]
-    assert [cell(table, "FedProx", name).text for name in ("Rounds", "MB")] == ["10.0 ± 0.0", "20.0 ± 0.0"]
-    assert [cell(table, "FedLSA", name).text for name in ("Rounds", "MB")] == ["not reached"] * 2
+    assert [entry(table, "FedAvg", name).text for name in ("Rounds", "MB")] == ["15.0 ± 0.0", "15.0 ± 0.0"]
+    assert [entry(table, "FedProx", name).text for name in ("Rounds", "MB")] == ["10.0 ± 0.0", "20.0 ± 0.0"]
+    assert [entry(table, "FedLSA", name).text for name in ("Rounds", "MB")] == ["not reached"] * 2
 
 
 def test_a_target_that_some_seeds_reach_is_said_to_be_reached_by_some(tmp_path: Path) -> None:
     cells = curves("fedavg", (0.3, 0.4, 0.5), 1) + curves("fedlsa", (0.3, 0.6, 0.6), 1)
     cells[-1] = Planned("fedlsa", 2, (0.4, 0.4), rounds=15, history=history({15: (0.4, 0.4)}, 15, 1))
     table = summary_table(load_run(write_run(tmp_path, cells)), "")
-    rounds = cell(table, "FedLSA", "Rounds")
+    rounds = entry(table, "FedLSA", "Rounds")
     assert (rounds.text, rounds.n, rounds.signs) == ("10.0 ± 0.0", 2, ("2/3",))
     assert "2/3 2 of 3 seeds." in notes(table)
 
@@ -218,19 +218,19 @@ def test_a_history_that_breaks_off_tells_nothing_about_the_target(tmp_path: Path
     kept = [line for line in holes.read_text().splitlines() if json.loads(line)["round"] != 7]
     holes.write_text("\n".join(kept))
     table = summary_table(load_run(run_dir), "")
-    rounds = cell(table, "FedLSA", "Rounds")
+    rounds = entry(table, "FedLSA", "Rounds")
     assert (rounds.text, rounds.n, rounds.signs) == ("15.0", 1, ("1/3",))
-    assert cell(table, "FedLSA", "95 % interval").text == "[60.00, 60.00]"  # the result itself is whole
+    assert entry(table, "FedLSA", "95 % interval").text == "[60.00, 60.00]"  # the result itself is whole
 
 
 def test_worst_domain_last_rounds_and_oracle(tmp_path: Path) -> None:
     cells = seeds("fedavg", FEDAVG, last5=0.58, oracle=0.7) + seeds("fedlsa", FEDLSA, last5=math.nan)
     table = summary_table(load_run(write_run(tmp_path, cells)), "")
-    assert cell(table, "FedAvg", "Worst").text == "40.00 ± 2.00"
-    assert cell(table, "FedAvg", "Last 5").text == "58.00 ± 0.00"
-    assert cell(table, "FedAvg", "Oracle").text == "70.00 ± 0.00"
-    assert cell(table, "FedLSA", "Last 5").missing and cell(table, "FedLSA", "Oracle").missing
-    assert cell(table, "FedAvg", "Oracle").mark == ""
+    assert entry(table, "FedAvg", "Worst").text == "40.00 ± 2.00"
+    assert entry(table, "FedAvg", "Last 5").text == "58.00 ± 0.00"
+    assert entry(table, "FedAvg", "Oracle").text == "70.00 ± 0.00"
+    assert entry(table, "FedLSA", "Last 5").missing and entry(table, "FedLSA", "Oracle").missing
+    assert entry(table, "FedAvg", "Oracle").mark == ""
     assert texts(table, "FedLSA")[:3] == ["[68.52, 73.48]", "<0.001", "best"]  # 71 ± 4.303 / √3
 
 

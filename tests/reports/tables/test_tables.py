@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from kit.run_folders import Planned
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, cell, make, notes, row, seeds, texts
+from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 
 
 def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
@@ -21,18 +21,18 @@ def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
         "21.00 ± 1.73",
         "+10.00",
     ]
-    average = cell(table, "FedAvg", "AVG")
+    average = entry(table, "FedAvg", "AVG")
     assert (average.mean, average.std, average.n) == (pytest.approx(61), pytest.approx(1), 3)
 
 
-def test_a_clear_lead_has_no_sign_of_noise_and_no_footnote_about_it(tmp_path: Path) -> None:
+def test_a_significant_lead_has_no_sign_and_no_footnote(tmp_path: Path) -> None:
     # apart by 10 points everywhere but for 0.1, so that every column has a clear winner
     ahead = [(0.90, 0.501), (0.921, 0.52), (0.94, 0.481)]
     table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedlsa", ahead))
     for column in ("mnist", "fonts", "AVG"):
-        assert cell(table, "FedLSA", column).mark == "best"
-        assert "≈" not in cell(table, "FedLSA", column).signs
-        assert cell(table, "FedAvg", column).mark == "second"
+        assert entry(table, "FedLSA", column).mark == "best"
+        assert "≈" not in entry(table, "FedLSA", column).signs
+        assert entry(table, "FedAvg", column).mark == "second"
 
 
 def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
@@ -40,13 +40,13 @@ def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
     table = make(tmp_path, [*cells, *seeds("central", [(0.99, 0.99)] * 3)])
     gains = [2.0, -2.0, -4.0, 4.0, 2.0, 2.0]  # FedProx minus FedAvg by seed and domain
     p = stats.ttest_1samp(gains, 0).pvalue
-    lsa, prox = cell(table, "FedLSA", "AVG"), cell(table, "FedProx", "AVG")
+    lsa, prox = entry(table, "FedLSA", "AVG"), entry(table, "FedProx", "AVG")
     assert (lsa.signs, lsa.p) == (("*",), pytest.approx(0, abs=1e-12))  # ten points at every pair
     assert (prox.signs, prox.p) == ((), pytest.approx(p))
     # against FedLSA: FedAvg's differences are all −10 (p = 0), so FedProx's p is the larger, times one
     behind = stats.ttest_1samp([gain - 10 for gain in gains], 0).pvalue
     assert prox.p_best == pytest.approx(behind)
-    assert cell(table, "FedAvg", "AVG").p is None and cell(table, "Central", "AVG").p is None
+    assert entry(table, "FedAvg", "AVG").p is None and entry(table, "Central", "AVG").p is None
     assert table.reference == "FedAvg"
     assert any(
         note.startswith("* significantly different from FedAvg (paired t-test") for note in notes(table)
@@ -55,36 +55,36 @@ def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
 
 def test_two_seeds_have_neither_interval_nor_test_and_the_table_says_so(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
-    average = cell(table, "FedLSA", "AVG")
+    average = entry(table, "FedLSA", "AVG")
     assert (average.p, average.p_best, average.interval) == (None, None, None)
     assert "Too few seeds: tests and intervals need at least 3." in notes(table)
 
 
-def test_every_bold_cell_inside_the_noise_has_the_sign(tmp_path: Path) -> None:
+def test_every_best_that_is_not_significantly_ahead_has_the_sign(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedprox", FEDPROX))
-    bold = [cell for row in table.rows for cell in row.cells if cell.mark == "best"]
+    bold = [entry for row in table.rows for entry in row.entries if entry.mark == "best"]
     assert bold and all("≈" in cell.signs for cell in bold)
 
 
-def test_a_lead_inside_the_noise_is_bold_only_with_a_sign(tmp_path: Path) -> None:
+def test_a_lead_that_is_not_significant_is_bold_with_a_sign(tmp_path: Path) -> None:
     # FedProx: 60, 62, 63, mean 61.67 against 61; differences by seed and domain 2, -2, -4, 4, 2, 2
     table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedprox", FEDPROX))
-    best = cell(table, "FedProx", "AVG")
+    best = entry(table, "FedProx", "AVG")
     assert (best.text, best.mark, best.signs) == ("61.67 ± 1.53", "best", ("≈",))
-    assert cell(table, "FedAvg", "AVG").signs == ()
+    assert entry(table, "FedAvg", "AVG").signs == ()
     assert any(note.startswith("≈ not significantly ahead of the runner-up") for note in notes(table))
 
 
 def test_two_seeds_are_never_a_clear_lead(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
-    assert cell(table, "FedLSA", "AVG").signs == ("≈",)
+    assert entry(table, "FedLSA", "AVG").signs == ("≈",)
 
 
 def test_one_seed_has_no_spread(tmp_path: Path) -> None:
     table = make(tmp_path, [Planned("fedavg", 0, (0.8, 0.4)), Planned("fedlsa", 0, (0.9, 0.5))])
     assert texts(table, "FedLSA") == ["90.00", "50.00", "70.00", "20.00", "+10.00"]
-    assert cell(table, "FedLSA", "AVG").std is None
-    assert cell(table, "FedLSA", "AVG").signs == ("≈",)
+    assert entry(table, "FedLSA", "AVG").std is None
+    assert entry(table, "FedLSA", "AVG").signs == ("≈",)
     assert "one seed" in table.caption and "±" not in table.caption
 
 
@@ -92,14 +92,14 @@ def test_equal_firsts_share_the_mark_and_leave_no_second(tmp_path: Path) -> None
     cells = seeds("fedavg", FEDAVG) + seeds("fedprox", FEDLSA) + seeds("fedlsa", FEDLSA)
     table = make(tmp_path, cells)
     for label in ("FedProx", "FedLSA"):
-        assert (cell(table, label, "AVG").mark, cell(table, label, "AVG").signs) == ("best", ("≈", "*"))
-    assert cell(table, "FedAvg", "AVG").mark == ""
+        assert (entry(table, label, "AVG").mark, entry(table, label, "AVG").signs) == ("best", ("≈", "*"))
+    assert entry(table, "FedAvg", "AVG").mark == ""
 
 
 def test_equal_seconds_share_the_mark(tmp_path: Path) -> None:
     cells = seeds("fedavg", FEDAVG) + seeds("fedprox", FEDAVG) + seeds("fedlsa", FEDLSA)
     table = make(tmp_path, cells)
-    assert [cell(table, label, "AVG").mark for label in ("FedAvg", "FedProx", "FedLSA")] == [
+    assert [entry(table, label, "AVG").mark for label in ("FedAvg", "FedProx", "FedLSA")] == [
         "second",
         "second",
         "best",
@@ -108,13 +108,13 @@ def test_equal_seconds_share_the_mark(tmp_path: Path) -> None:
 
 def test_the_smaller_spread_over_domains_is_the_better(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", [(0.8, 0.4)] * 3) + seeds("fedlsa", [(0.7, 0.5)] * 3))
-    assert cell(table, "FedLSA", "STD").mark == "best"
-    assert cell(table, "FedAvg", "STD").mark == "second"
+    assert entry(table, "FedLSA", "STD").mark == "best"
+    assert entry(table, "FedAvg", "STD").mark == "second"
 
 
 def test_a_method_alone_wins_nothing(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("central", FEDLSA))
-    assert {cell.mark for row in table.rows for cell in row.cells} == {""}
+    assert {entry.mark for row in table.rows for entry in row.entries} == {""}
 
 
 def test_bounds_stand_apart_and_are_never_marked(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ def test_bounds_stand_apart_and_are_never_marked(tmp_path: Path) -> None:
     ]
     for label in ("Local", "Central"):
         assert row(table, label).bound
-        assert {cell.mark for cell in row(table, label).cells} == {""}
-    assert cell(table, "FedLSA", "mnist").mark == "best"
+        assert {entry.mark for entry in row(table, label).entries} == {""}
+    assert entry(table, "FedLSA", "mnist").mark == "best"
     assert "Bounds, not ranked: Local, Central." in notes(table)
 
 
 def test_without_fedavg_there_is_no_delta_and_without_its_result_no_value(tmp_path: Path) -> None:
     assert "Δ" not in make(tmp_path / "a", seeds("fedlsa", FEDLSA)).columns
     table = make(tmp_path / "b", [Planned("fedavg", 0), Planned("fedlsa", 0, FEDLSA[0])])
-    assert cell(table, "FedLSA", "Δ").missing
+    assert entry(table, "FedLSA", "Δ").missing
 
 
 def test_delta_is_taken_at_the_seeds_that_both_rows_have(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_delta_is_taken_at_the_seeds_that_both_rows_have(tmp_path: Path) -> None
         Planned("fedproto", 2, FEDLSA[2]),
     ]
     table = make(tmp_path, cells)
-    found = {row.label: cell(table, row.label, "Δ") for row in table.rows}
+    found = {row.label: entry(table, row.label, "Δ") for row in table.rows}
     assert {label: (each.text, each.n, each.signs) for label, each in found.items()} == {
         "FedAvg": ("0.00", 2, ("2/3",)),
         "FedProx": ("0.00", 1, ("1/3",)),
@@ -171,8 +171,8 @@ def test_own_accuracy_has_a_column_only_where_a_result_has_it(tmp_path: Path) ->
     cells = seeds("fedavg", FEDAVG) + seeds("fedproto", FEDLSA, personal=0.95)
     table = make(tmp_path, cells)
     assert table.columns[-1] == "Own"
-    assert cell(table, "FedProto", "Own").text == "95.00 ± 0.00"
-    assert (cell(table, "FedAvg", "Own").text, cell(table, "FedAvg", "Own").missing) == ("", False)
+    assert entry(table, "FedProto", "Own").text == "95.00 ± 0.00"
+    assert (entry(table, "FedAvg", "Own").text, entry(table, "FedAvg", "Own").missing) == ("", False)
 
 
 def test_printed_numbers_and_our_difference_to_them(tmp_path: Path) -> None:

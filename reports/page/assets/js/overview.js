@@ -30,8 +30,8 @@ function resultTable(table, showCells) {
     const name = row.line === null ? row.label : element("button", { type: "button", class: "linkish", title: "Show its cells", click: () => showCells(row.line) }, row.label);
     const node = element("tr", { class: group > 0 && place === 0 ? "rule" : null },
       element("th", { scope: "row", class: row.bound ? "bound" : null }, name, ...row.signs.map((sign) => element("sup", {}, sign))),
-      ...row.cells.map((cell, column) => resultCell(cell, row.label, table, column)));
-    return { node, values: [row.label, ...row.cells.map((cell) => cell.mean ?? cell.interval?.[0] ?? null)] };
+      ...row.entries.map((entry, column) => resultEntry(entry, row.label, table, column)));
+    return { node, values: [row.label, ...row.entries.map((entry) => entry.mean ?? entry.interval?.[0] ?? null)] };
   }));
   sortable(grid, [{ text: "Method", words: true }, ...table.columns.map((text) => ({ text, lowerIsBetter: LOWER_IS_BETTER.test(text) }))], rows,
     (ordered) => body.append(...ordered.map((row) => row.node)));
@@ -40,14 +40,14 @@ function resultTable(table, showCells) {
   return element("div", { class: "result" }, element("p", { class: "caption", id: caption }, table.caption), element("div", { class: "scroll" }, grid), element("ul", { class: "footnotes" }, ...notes));
 }
 
-function resultCell(cell, label, table, column) {
-  const [value, spread] = cell.text === undefined ? ["", undefined] : cell.text.split(" ± ");
+function resultEntry(entry, label, table, column) {
+  const [value, spread] = entry.text === undefined ? ["", undefined] : entry.text.split(" ± ");
   const details = [
-    ["seeds", cell.n], ["mean", cell.n && cell.mean !== undefined ? fixed(cell.mean, 3) : undefined],
-    ["std over seeds", cell.std === undefined ? undefined : fixed(cell.std, 3)],
-    ["95 % interval", cell.interval && `${fixed(cell.interval[0])} to ${fixed(cell.interval[1])}`],
-    [`p against ${table.reference || "the reference"}`, cell.p === undefined ? undefined : pValue(cell.p)],
-    ["p against the best", cell.p_best === undefined ? undefined : pValue(cell.p_best)],
+    ["seeds", entry.n], ["mean", entry.n && entry.mean !== undefined ? fixed(entry.mean, 3) : undefined],
+    ["std over seeds", entry.std === undefined ? undefined : fixed(entry.std, 3)],
+    ["95 % interval", entry.interval && `${fixed(entry.interval[0])} to ${fixed(entry.interval[1])}`],
+    [`p against ${table.reference || "the reference"}`, entry.p === undefined ? undefined : pValue(entry.p)],
+    ["p against the best", entry.p_best === undefined ? undefined : pValue(entry.p_best)],
   ].filter(([, text]) => text !== undefined);
   const show = (x, y) => showTooltip([tipTitle(`${label}, ${table.columns[column]}`), ...details.map(([name, text]) => tipPair(name, String(text)))], x, y);
   const events = details.length ? {
@@ -55,8 +55,8 @@ function resultCell(cell, label, table, column) {
     pointermove: (event) => show(event.clientX, event.clientY), pointerleave: hideTooltip, blur: hideTooltip,
     focus: (event) => { const frame = event.target.getBoundingClientRect(); show(frame.left, frame.top); },
   } : {};
-  return element("td", { class: cell.mark || null, ...events }, element("span", {}, value),
-    spread === undefined ? null : element("span", { class: "spread" }, ` ± ${spread}`), ...(cell.signs || []).map((sign) => element("sup", {}, sign)));
+  return element("td", { class: entry.mark || null, ...events }, element("span", {}, value),
+    spread === undefined ? null : element("span", { class: "spread" }, ` ± ${spread}`), ...(entry.signs || []).map((sign) => element("sup", {}, sign)));
 }
 
 // One tab stop for all values; the arrow keys move between them.
