@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kit.tracking import Store
+    from tests.kit.tracking import Store
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported; Ray's workers inherit it
 
@@ -38,7 +38,7 @@ def ray_session(bench_cache: Path) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Chromium, for one file at a time: while it runs, no other test in its process can use asyncio."""
-    from kit.browser import chromium
+    from tests.kit.browser import chromium
 
     with chromium() as started:
         yield started
@@ -47,14 +47,14 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def page_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five methods, only to be read; with the xdist group "browser" they are written once."""
-    from kit.page import write_five_methods
+    from tests.kit.page import write_five_methods
 
     return write_five_methods(tmp_path_factory.mktemp("page") / "run")
 
 
 @pytest.fixture(scope="session")
 def page_file(page_run: Path) -> Path:
-    from kit.page import page_of
+    from tests.kit.page import page_of
 
     return page_of(page_run)
 
@@ -62,6 +62,6 @@ def page_file(page_run: Path) -> Path:
 @pytest.fixture(scope="session")
 def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Tests that use it belong to the xdist group "mlflow", so that one process makes it."""
-    from kit.tracking import Store
+    from tests.kit.tracking import Store
 
     return Store(tmp_path_factory.mktemp("out"))

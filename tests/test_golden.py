@@ -1,6 +1,6 @@
 """What must not change by accident: cell ids, tables to the byte, and the records of one cell.
 
-After an intended change, `python tests/test_golden.py` writes the files again; the diff shows what changed.
+After an intended change, `python -m tests.test_golden` writes the files again; the diff shows what changed.
 """
 
 import json
@@ -17,13 +17,13 @@ from bench.records.cell_folder import CellFolder
 from bench.records.reader import load_run
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.planning import plan_cells
-from kit.run_folders import Planned, golden_run, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds
 from reports.combine.merge import merge_runs
 from reports.render.files import write_tables
 from reports.render.html import to_html
 from reports.tables.kinds import tables_of
 from reports.tables.rank_table import ranking_table
+from tests.kit.run_folders import Planned, golden_run, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds
 
 GOLDEN = Path(__file__).with_name("golden")
 SWITCHES = {"compactness": "L_COM", "separation": "L_SEP"}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit.places import REPOSITORY
+from tests.kit.places import REPOSITORY
 
 FOUNDATIONS = {"errors", "words", "registry", "validation"}
 ORDER = [

@@ -9,10 +9,10 @@ import torch
 from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 from methods.base import Batch, Batches, FedAlgorithm, Message, Reply, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
+from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Declaration and hyperparameters
 

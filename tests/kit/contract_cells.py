@@ -15,7 +15,7 @@ from bench.errors import UserError
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from kit.contract import quick
+from tests.kit.contract import quick
 
 CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},

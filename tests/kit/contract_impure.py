@@ -10,8 +10,8 @@ import torch
 from pydantic import PrivateAttr
 from torch import Tensor
 
-from kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 from methods.base import Batch, Batches, Message, Reply, State, Task, Tree
+from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Purity and randomness
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from bench.data.base import Dataset, Split
-from kit.places import REPOSITORY
+from tests.kit.places import REPOSITORY
 
 
 def real_data(*files: str) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from bench.records.reader import load_run
-from kit.run_folders import Planned
 from reports.figures.registry import supported
 from reports.figures.style import house_style
+from tests.kit.run_folders import Planned
 
 
 def flat(method: str, seed: int, level: float, done: bool = True) -> Planned:

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.records.reader import load_run
-from kit.rounds import rounds, write_partition, write_rounds
-from kit.run_folders import Planned, write_run
 from reports.page import write_page
 from reports.report import Report
+from tests.kit.rounds import rounds, write_partition, write_rounds
+from tests.kit.run_folders import Planned, write_run
 
 LEVELS = {"local": 0.3, "fedavg": 0.6, "fedprox": 0.5, "fedlsa": 0.8, "central": 0.9}
 DOMAINS = ("mnist", "fonts")

@@ -2,5 +2,4 @@
 
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-REPOSITORY = TESTS.parent
+REPOSITORY = Path(__file__).resolve().parents[2]

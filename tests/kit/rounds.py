@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kit.run_folders import Planned
+from tests.kit.run_folders import Planned
 
 
 def write_rounds(run: Path, cell: Planned, lines: Sequence[Mapping[str, Any]], end: str = "\n") -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.records.reader import load_run
-from kit.run_folders import Planned, write_run
 from reports.tables.kinds import domain_table
 from reports.tables.table import Entry, Row, Table
+from tests.kit.run_folders import Planned, write_run
 
 FEDAVG = [(0.80, 0.40), (0.82, 0.42), (0.84, 0.38)]
 FEDLSA = [(0.90, 0.50), (0.92, 0.52), (0.94, 0.48)]

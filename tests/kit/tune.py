@@ -16,8 +16,8 @@ from bench.records.cell_folder import CellFolder
 from bench.search.plan import Search, make_search
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
-from kit.cli import TINY, read, rounds_of, write_suite
-from kit.places import REPOSITORY
+from tests.kit.cli import TINY, read, rounds_of, write_suite
+from tests.kit.places import REPOSITORY
 
 STEADY = '''
 """Steady: FedAvg that writes down every round it does, where, and when."""

@@ -13,14 +13,14 @@ from bench.engine.hosts.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated
-from kit.contract import PLAIN, make_method, run, tiny_problem, tiny_task, with_infinite_inputs
-from kit.tiny import equal
 from methods.base import FedAlgorithm, Tree
 from methods.fedavg import FedAvg
 from methods.fedprox import FedProx
 from methods.fedsdg import FedSDG
 from methods.moon import Moon
 from methods.wrappers.aligned import Aligned
+from tests.kit.contract import PLAIN, make_method, run, tiny_problem, tiny_task, with_infinite_inputs
+from tests.kit.tiny import equal
 
 ALIGNABLE = [name for name in METHODS.names() if METHODS.load(name).aggregate is FedAvg.aggregate]
 

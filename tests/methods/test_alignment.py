@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kit.contract import tiny_task
 from methods.base import Reply, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
 from methods.modules.split_model import SplitModel
 from methods.shared.alignment import Alignment, capped, observed
+from tests.kit.contract import tiny_task
 
 LEAF = "classifier.weight"
 EXAMPLE = ([1.0, 2.0], [[1.5, 2.3], [1.6, 2.4], [0.5, 1.8]])

@@ -20,15 +20,15 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.errors import UserError
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from kit.contract import PLAIN, tiny_task
-from kit.data import domain_pictures, write_folder
-from kit.tiny import mlp_task
 from methods.base import Task
 from methods.core.optimisers import SGD, Adam
 from methods.core.tree import size_in_bytes
 from methods.fedclip import FedCLIP
 from methods.fedtpg import FedTPG
 from methods.modules.clip import CosineClassifier, FeatureAdapter, PromptGenerator
+from tests.kit.contract import PLAIN, tiny_task
+from tests.kit.data import domain_pictures, write_folder
+from tests.kit.tiny import mlp_task
 
 SMALL_CLIP = "ViT-S-32-alt"
 METHODS = {"fedclip": FedCLIP(), "fedtpg": FedTPG()}

@@ -6,7 +6,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from kit.tiny import (
+from methods.base import Batch, FedAlgorithm, Tree
+from methods.core.batches import Samples
+from methods.core.optimisers import SGD, Adam, Group, Optimiser
+from methods.fedavg import FedAvg
+from methods.feddyn import FedDyn
+from methods.scaffold import Scaffold
+from tests.kit.tiny import (
     CURVATURES,
     MINIMA,
     MINIMUM_OF_MEAN,
@@ -25,12 +31,6 @@ from kit.tiny import (
     server_after,
     uneven_clients,
 )
-from methods.base import Batch, FedAlgorithm, Tree
-from methods.core.batches import Samples
-from methods.core.optimisers import SGD, Adam, Group, Optimiser
-from methods.fedavg import FedAvg
-from methods.feddyn import FedDyn
-from methods.scaffold import Scaffold
 
 FULL = 100
 """A batch size that no client reaches."""

@@ -11,7 +11,9 @@ import torch
 
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
-from kit.tiny import (
+from methods.base import Batch, Tree
+from methods.fedfa import FedFA, channel_weights, noise_scale
+from tests.kit.tiny import (
     HIDDEN,
     a_batch,
     batches_of,
@@ -22,8 +24,6 @@ from kit.tiny import (
     nearby,
     uneven_clients,
 )
-from methods.base import Batch, Tree
-from methods.fedfa import FedFA, channel_weights, noise_scale
 
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 

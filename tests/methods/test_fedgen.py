@@ -11,7 +11,9 @@ import torch
 
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
-from kit.tiny import (
+from methods.base import Task, Tree
+from methods.fedgen import FedGen, diversity_loss, labels_at, make_latent
+from tests.kit.tiny import (
     CLASSES,
     a_batch,
     close,
@@ -23,8 +25,6 @@ from kit.tiny import (
     nearby,
     uneven_clients,
 )
-from methods.base import Task, Tree
-from methods.fedgen import FedGen, diversity_loss, labels_at, make_latent
 
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 

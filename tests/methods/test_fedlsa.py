@@ -9,7 +9,12 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from kit.tiny import (
+from methods.base import Batch, State, Task, Tree
+from methods.core.batches import Samples
+from methods.fedavg import FedAvg
+from methods.fedlsa import FedLSA, anchor_cross_entropy, anchor_maker, anchors_of, embed, separation_loss
+from methods.modules.split_model import SplitModel
+from tests.kit.tiny import (
     CLASSES,
     close,
     cnn_task,
@@ -22,11 +27,6 @@ from kit.tiny import (
     server_after,
     task_of,
 )
-from methods.base import Batch, State, Task, Tree
-from methods.core.batches import Samples
-from methods.fedavg import FedAvg
-from methods.fedlsa import FedLSA, anchor_cross_entropy, anchor_maker, anchors_of, embed, separation_loss
-from methods.modules.split_model import SplitModel
 
 IMAGE = (1, 8, 8)
 EMBEDDING = 4

@@ -13,7 +13,10 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models.architectures.cnn import CNN
 from bench.models.base import seeded_model
-from kit.tiny import (
+from methods.base import Batch, Samples, State, Task, Tree
+from methods.fedmix import FedMix
+from methods.modules.pixels import Pixels
+from tests.kit.tiny import (
     CLASSES,
     HIDDEN,
     WIDTH,
@@ -28,9 +31,6 @@ from kit.tiny import (
     task_of,
     uneven_clients,
 )
-from methods.base import Batch, Samples, State, Task, Tree
-from methods.fedmix import FedMix
-from methods.modules.pixels import Pixels
 
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 

@@ -17,13 +17,6 @@ from bench.models import model_spec
 from bench.models.base import seeded_model
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
-from kit.contract import (
-    PLAIN,
-    assert_close,
-    samples,
-    tiny_problem,
-    tiny_task,
-)
 from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
@@ -31,6 +24,13 @@ from methods.core.task import initial_tree
 from methods.fedlora import FedLoRA
 from methods.fedsdg import GATES, FedSDG, personal
 from methods.modules.lora import adapted_layers
+from tests.kit.contract import (
+    PLAIN,
+    assert_close,
+    samples,
+    tiny_problem,
+    tiny_task,
+)
 
 ADAM = Adam(lr=1e-3, clip_norm=1.0)
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])

@@ -16,14 +16,14 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
-from kit.contract import (
+from methods.core.optimisers import Adam
+from methods.fedsdg import GATES, FedSDG
+from tests.kit.contract import (
     differing,
     resumed,
     run,
     tiny_problem,
 )
-from methods.core.optimisers import Adam
-from methods.fedsdg import GATES, FedSDG
 
 ADAM = Adam(lr=1e-3, clip_norm=1.0)
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])

@@ -18,12 +18,12 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.models.architectures.head import Head
 from bench.models.base import seeded_model
-from kit.tiny import CLASSES, WIDTH, close, draw, federation, samples, task_of
 from methods.base import Samples, State, Task
 from methods.fedavg import FedAvg
 from methods.scaffold import Scaffold
 from methods.shared.geometry import Axes, geometry_similarity, principal_axes
 from methods.wrappers.ggeur import GGEUR, StatisticsUp
+from tests.kit.tiny import CLASSES, WIDTH, close, draw, federation, samples, task_of
 
 FAR = 100.0 * torch.eye(CLASSES, WIDTH)
 """Class centres so far apart that a sample's label can be read off it."""

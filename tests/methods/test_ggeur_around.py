@@ -11,7 +11,7 @@ from bench.contract.models import MODELS
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS
-from kit.contract import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
+from tests.kit.contract import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
 
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
 

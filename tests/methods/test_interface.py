@@ -18,11 +18,11 @@ from bench.contract.runs import standing
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS, WRAPPERS
-from kit.contract import assert_close, differing, run, tiny_problem
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD, Adam, Group
 from methods.fedavg import FedAvg
 from methods.shared.alignment import Alignment
+from tests.kit.contract import assert_close, differing, run, tiny_problem
 
 KINDS = [METHODS.load(name) for name in METHODS.names()] + [WRAPPERS.load(name) for name in WRAPPERS.names()]
 

@@ -9,7 +9,13 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from kit.tiny import (
+from methods.base import Batch, FedAlgorithm, Loss, State, Task, Tree
+from methods.fedavg import FedAvg
+from methods.fedntd import FedNTD, not_true_divergence
+from methods.fedprox import FedProx
+from methods.modules.split_model import SplitModel
+from methods.moon import Moon
+from tests.kit.tiny import (
     CLASSES,
     batches_of,
     close,
@@ -25,12 +31,6 @@ from kit.tiny import (
     task_of,
     uneven_clients,
 )
-from methods.base import Batch, FedAlgorithm, Loss, State, Task, Tree
-from methods.fedavg import FedAvg
-from methods.fedntd import FedNTD, not_true_divergence
-from methods.fedprox import FedProx
-from methods.modules.split_model import SplitModel
-from methods.moon import Moon
 
 
 def a_batch(shape: tuple[int, ...] = (5,)) -> Batch:

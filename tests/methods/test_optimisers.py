@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from kit.tiny import close, draw, equal
 from methods.base import Batch, Tree
 from methods.core.losses import cross_entropy
 from methods.core.optimisers import SGD, Adam, Group, Optimiser
 from methods.core.training import ONE_CLIENT, STACKED, Mode, train
 from methods.shared.losses import class_sums
+from tests.kit.tiny import close, draw, equal
 
 GROUPS = (Group(match="classifier", lr=0.02), Group(match="bias", lr=0.3))
 CASES: dict[str, tuple[Optimiser, Callable[[Any], torch.optim.Optimizer]]] = {

@@ -10,17 +10,17 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bench.contract.models import MODELS
-from kit.contract import (
-    PLAIN,
-    assert_close,
-    samples,
-    tiny_task,
-)
 from methods.base import Batch, Task, Tree
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD
 from methods.ditto import Ditto
 from methods.fedrep import FedRep
+from tests.kit.contract import (
+    PLAIN,
+    assert_close,
+    samples,
+    tiny_task,
+)
 
 
 def test_fedrep_needs_something_to_share() -> None:

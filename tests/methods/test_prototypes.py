@@ -11,7 +11,14 @@ from torch import Tensor
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
-from kit.tiny import (
+from methods.base import Batch, FedAlgorithm, Message, Reply, State, Task, Tree
+from methods.core.batches import Samples
+from methods.fedavg import FedAvg
+from methods.fedproto import FedProto
+from methods.fedproto_avg import FedProtoAvg
+from methods.local import Local
+from methods.shared.prototypes import PrototypeLearning
+from tests.kit.tiny import (
     CLASSES,
     HIDDEN,
     batches_of,
@@ -27,13 +34,6 @@ from kit.tiny import (
     server_after,
     uneven_clients,
 )
-from methods.base import Batch, FedAlgorithm, Message, Reply, State, Task, Tree
-from methods.core.batches import Samples
-from methods.fedavg import FedAvg
-from methods.fedproto import FedProto
-from methods.fedproto_avg import FedProtoAvg
-from methods.local import Local
-from methods.shared.prototypes import PrototypeLearning
 
 Kind: TypeAlias = type[FedProto] | type[FedProtoAvg]
 both = pytest.mark.parametrize("kind", [FedProto, FedProtoAvg])

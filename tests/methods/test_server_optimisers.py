@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from kit.tiny import batch_norm_task, equal, mlp_task, nearby, reply, server_after, uneven_clients
 from methods.base import FedAlgorithm, Task, Tree
 from methods.fedadagrad import FedAdagrad
 from methods.fedadam import FedAdam
@@ -14,6 +13,7 @@ from methods.fedavg import FedAvg
 from methods.fedavgm import FedAvgM
 from methods.fedyogi import FedYogi
 from methods.shared.server_optimisers import FedOpt
+from tests.kit.tiny import batch_norm_task, equal, mlp_task, nearby, reply, server_after, uneven_clients
 
 SIZES = (7, 12, 5)
 Array = np.ndarray

@@ -14,7 +14,6 @@ from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS
-from kit.contract import differing, run, tiny_problem
 from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import SGD, Adam
 from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
@@ -27,6 +26,7 @@ from methods.fedsdg import FedSDG
 from methods.moon import Moon
 from methods.shared.averaging import Averaging
 from methods.wrappers.base import Wrapper
+from tests.kit.contract import differing, run, tiny_problem
 
 
 class Plain(Wrapper):

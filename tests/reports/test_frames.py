@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from bench.records.reader import load_run
-from kit.rounds import rounds, write_rounds
-from kit.run_folders import Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, seeds
 from reports.frames import IDENTITY, curves, frame
 from reports.report import Report
+from tests.kit.rounds import rounds, write_rounds
+from tests.kit.run_folders import Planned, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, seeds
 
 
 def test_a_frame_has_a_row_per_cell_and_domain(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from bench.errors import UserError
 from bench.records.reader import load_run
-from kit.page import write_five_methods
-from kit.run_folders import Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds
 from reports.combine.merge import merge_runs
 from reports.report import FORMATS, RankingReport, Report
+from tests.kit.page import write_five_methods
+from tests.kit.run_folders import Planned, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, seeds
 
 WITHOUT = """
 import sys

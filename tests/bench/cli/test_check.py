@@ -11,7 +11,7 @@ from bench.data import cache
 from bench.data.base import DatasetSpec
 from bench.suite.methods import METHODS
 from bench.suite.own_methods import class_in_file
-from kit.cli import assert_one_sentence, call_bench
+from tests.kit.cli import assert_one_sentence, call_bench
 
 BROKEN = '''"""A mean over the whole batch."""
 from methods.fedavg import FedAvg

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.suite.methods import METHODS, WRAPPERS
-from kit.cli import BENCH, PRINTING_MODULES, environment
+from tests.kit.cli import BENCH, PRINTING_MODULES, environment
 
 HEAVY = ("torch", "ray", "mlflow", "sklearn", "matplotlib", "scipy", "pandas", "numpy", "timm")
 QUICK = {

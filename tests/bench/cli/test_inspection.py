@@ -17,8 +17,8 @@ from bench.encoders import encoder_names
 from bench.models import MODELS
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.methods import METHODS, WRAPPERS
-from kit.cli import assert_one_sentence, call_bench, write_suite
-from kit.run_folders import Planned, write_run
+from tests.kit.cli import assert_one_sentence, call_bench, write_suite
+from tests.kit.run_folders import Planned, write_run
 
 
 def printed(*arguments: object) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from kit.cli import Outcome, assert_one_sentence, call_bench, run_bench, write_suite
+from tests.kit.cli import Outcome, assert_one_sentence, call_bench, run_bench, write_suite
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kit.cli import call_bench, write_suite
+from tests.kit.cli import call_bench, write_suite
 
 
 def shown(folder: Path, classes: int, columns: int) -> list[str]:

@@ -10,8 +10,8 @@ from bench.contract import check
 from bench.contract.report import Finding
 from bench.contract.rules import RULES
 from bench.contract.subject import Subject
-from kit import contract_broken as broken
-from kit import contract_impure as impure
+from tests.kit import contract_broken as broken
+from tests.kit import contract_impure as impure
 
 RULE = {rule.name: rule for rule in RULES}
 CASES = [

@@ -17,9 +17,9 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
-from kit.cli import wait_until
-from kit.contract import wrapped
-from kit.contract_cells import NEED_CLIP, KeptActors, accepted_cell_model, assembled, cell_config
+from tests.kit.cli import wait_until
+from tests.kit.contract import wrapped
+from tests.kit.contract_cells import NEED_CLIP, KeptActors, accepted_cell_model, assembled, cell_config
 
 if TYPE_CHECKING:
     from bench.engine.hosts.ray import RayHosts

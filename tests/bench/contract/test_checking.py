@@ -14,8 +14,8 @@ from bench.contract.report import Finding, Verdict
 from bench.contract.rules import RULES
 from bench.errors import UserError
 from bench.suite.methods import METHODS
-from kit import contract_broken as broken
 from methods.fedprox import FedProx
+from tests.kit import contract_broken as broken
 
 SECTIONS = {
     "The interface",

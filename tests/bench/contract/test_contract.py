@@ -10,7 +10,7 @@ from bench.contract.rule import Rule
 from bench.contract.rules import RULES
 from bench.contract.subject import Subject
 from bench.suite.methods import METHODS
-from kit.contract import every_method
+from tests.kit.contract import every_method
 
 
 @lru_cache(maxsize=1)

@@ -9,9 +9,9 @@ import torch
 
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
-from kit.contract import in_one_process, tiny_problem
 from methods.base import Batches, Exchange, Message, Reply, State, Task
 from methods.fedavg import FedAvg
+from tests.kit.contract import in_one_process, tiny_problem
 
 
 class _LargestInputs:

@@ -15,11 +15,11 @@ from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.stacked import StackedHost
-from kit.contract import NORM_BATCH, assert_close, in_one_process, make_method, tiny_problem
-from kit.contract_traffic import SHIPPED, TRAFFIC, Traffic
 from methods.base import FedAlgorithm
 from methods.core.optional import MakesSamples
 from methods.wrappers.base import Wrapper
+from tests.kit.contract import NORM_BATCH, assert_close, in_one_process, make_method, tiny_problem
+from tests.kit.contract_traffic import SHIPPED, TRAFFIC, Traffic
 
 each_shipped = pytest.mark.parametrize("name", SHIPPED)
 DIFFERENT = ("fedavg", "scaffold", "fedproto", "fedgen", "ggeur+fedavg")

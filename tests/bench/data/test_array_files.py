@@ -12,7 +12,7 @@ import pytest
 from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset
 from bench.errors import UserError
-from kit.data import picture, real_data, write_folder, write_tar, write_zip
+from tests.kit.data import picture, real_data, write_folder, write_tar, write_zip
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,7 @@ from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset
 from bench.data.image_folders import ImageFolders
 from bench.errors import UserError
-from kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
+from tests.kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
 
 SIZES = {
     "office_caltech": {"caltech": 1123, "amazon": 958, "webcam": 295, "dslr": 157},

@@ -10,8 +10,8 @@ import pytest
 from bench.data import dataset_spec, load_dataset
 from bench.data.manage import fetch, import_data
 from bench.errors import UserError
-from kit.cli import call_bench
-from kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
+from tests.kit.cli import call_bench
+from tests.kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
 
 
 def pacs_pictures(each: int = 8) -> dict[str, bytes]:

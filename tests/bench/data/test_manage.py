@@ -11,7 +11,7 @@ import pytest
 from bench.data import dataset_spec, load_dataset
 from bench.data.manage import CheckRow, check, deviations, fetch, import_data
 from bench.errors import UserError
-from kit.data import domain_pictures, picture, real_data, write_folder, write_zip
+from tests.kit.data import domain_pictures, picture, real_data, write_folder, write_zip
 
 
 def pacs_pictures(each: int = 2) -> dict[str, bytes]:

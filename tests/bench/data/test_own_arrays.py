@@ -10,7 +10,7 @@ import pytest
 from bench.data import from_arrays, from_npz, load_dataset
 from bench.data.base import Dataset
 from bench.errors import UserError
-from kit.data import real_data
+from tests.kit.data import real_data
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(0, 256, (12, 16, 16, 3), np.uint8), np.arange(12) % 3

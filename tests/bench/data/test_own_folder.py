@@ -10,7 +10,7 @@ from bench.data.base import Dataset
 from bench.data.datasets.folder import spread
 from bench.data.image_folders import seven_tenths
 from bench.errors import UserError
-from kit.data import domain_pictures, picture, write_folder, write_tar, write_zip
+from tests.kit.data import domain_pictures, picture, write_folder, write_tar, write_zip
 
 CLASSES = ("cat", "dog")
 TWO_DOMAINS = domain_pictures(("photo", "sketch"), CLASSES, each=10)

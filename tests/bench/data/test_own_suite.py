@@ -11,8 +11,8 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
-from kit.cli import call_bench, write_suite
-from kit.data import domain_pictures, picture, write_folder
+from tests.kit.cli import call_bench, write_suite
+from tests.kit.data import domain_pictures, picture, write_folder
 
 MODEL = """
 from torch import nn

@@ -22,7 +22,7 @@ from bench.data.partitions import (
     split_validation,
 )
 from bench.errors import UserError
-from kit.data import labelled
+from tests.kit.data import labelled
 
 CLASSES = 4
 QUICK = settings(

@@ -18,7 +18,7 @@ from bench.data.partitions import (
     split_validation,
 )
 from bench.errors import UserError
-from kit.data import labelled, real_data
+from tests.kit.data import labelled, real_data
 
 
 def skewed_labels(size: int, classes: int = 10, seed: int = 0) -> np.ndarray:

@@ -11,7 +11,7 @@ from PIL import Image
 from bench.data.images import decoded, scaled
 from bench.data.sources import fingerprint, open_source
 from bench.errors import UserError
-from kit.data import picture, real_data, write_folder, write_tar, write_zip
+from tests.kit.data import picture, real_data, write_folder, write_tar, write_zip
 
 FILES = {"a/one.png": picture(10), "b/two.png": picture(20), "b/c/three.png": picture(30)}
 WRITERS: dict[str, Callable[[Path, dict[str, bytes]], Path]] = {

@@ -1,7 +1,6 @@
 """Embeddings of a dataset: once, whole, and the same whatever happens on the way."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from bench.encoders import EncoderSpec, encoder_spec
 from bench.encoders.embedding import BATCH, embed
 from bench.encoders.loading import load_encoder
 from bench.errors import UserError
-from kit.data import NOISE_SIZES, noise
-from kit.places import REPOSITORY, TESTS
+from tests.kit.data import NOISE_SIZES, noise
+from tests.kit.places import REPOSITORY
 
 TOTAL = sum(map(sum, NOISE_SIZES.values()))
 
@@ -38,7 +37,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> EncoderSpec:
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from kit.data import noise
+from tests.kit.data import noise
 from bench.encoders import encoder_spec
 from bench.encoders.embedding import embed
 
@@ -60,7 +59,6 @@ def start(encoder: EncoderSpec, cache: Path, gate: Path | str = "") -> subproces
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, encoder.name, str(cache), str(gate)],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

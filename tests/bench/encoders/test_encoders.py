@@ -19,7 +19,7 @@ from bench.encoders.loading import load_encoder, load_open_clip
 from bench.encoders.text import text_features
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
-from kit.data import real_data
+from tests.kit.data import real_data
 
 SMALL_CLIP = "ViT-S-32-alt"
 THREE_WAYS = ("download", "@FILE", "[offline]")

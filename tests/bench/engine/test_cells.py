@@ -14,7 +14,7 @@ from bench.records.cell_folder import CellFolder
 from bench.search.plan import make_search
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
-from kit.cli import TINY, write_suite
+from tests.kit.cli import TINY, write_suite
 
 
 def test_the_last_five_rounds_are_all_measured(tmp_path: Path) -> None:

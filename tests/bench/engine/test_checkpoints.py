@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from bench.engine.checkpoints import KEPT, latest_checkpoint, load_state, save_state, write_checkpoint
-from kit.contract import differing
 from methods.core.tree import Tree
+from tests.kit.contract import differing
 
 
 def note(text: str) -> Callable[[Path], None]:

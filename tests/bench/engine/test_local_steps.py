@@ -10,9 +10,9 @@ from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
-from kit.tiny import close, mlp_task, uneven_clients
 from methods.fedavg import FedAvg
 from methods.scaffold import Scaffold
+from tests.kit.tiny import close, mlp_task, uneven_clients
 
 
 def problem(steps: int | None, epochs: int = 1, method: FedAvg | None = None) -> Problem:

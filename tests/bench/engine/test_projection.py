@@ -13,7 +13,7 @@ from bench.engine.projection import in_two_dimensions
 from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
-from kit.cli import write_suite
+from tests.kit.cli import write_suite
 
 
 def finished_cells(folder: Path, *methods: str) -> dict[tuple[str, int], Path]:
@@ -56,8 +56,8 @@ def test_what_is_together_in_many_dimensions_is_together_in_two() -> None:
 def test_a_model_that_blew_up_has_no_picture(tmp_path: Path, value: float) -> None:
     from bench.engine.problem import Problem
     from bench.engine.projection import write_projection
-    from kit.tiny import mlp_task, uneven_clients
     from methods.fedlsa import FedLSA
+    from tests.kit.tiny import mlp_task, uneven_clients
 
     task, method = mlp_task(), FedLSA(server_steps=0)
     clients = dict(enumerate(uneven_clients()))
@@ -70,8 +70,8 @@ def test_a_model_that_blew_up_has_no_picture(tmp_path: Path, value: float) -> No
 
 
 def test_prototypes_that_never_came_about_are_not_drawn() -> None:
-    from kit.tiny import mlp_task, uneven_clients
     from methods.fedproto_avg import FedProtoAvg
+    from tests.kit.tiny import mlp_task, uneven_clients
 
     task, method = mlp_task(), FedProtoAvg()
     assert method.anchored(task, method.server(task), uneven_clients()[0].x) is None

@@ -11,9 +11,9 @@ from torch.func import functional_call
 
 from bench.errors import UserError
 from bench.models.splitting import split
-from kit.tiny import batches_of, draw, federation, samples, task_of
 from methods.fedavg import FedAvg
 from methods.modules.pixels import Pixels
+from tests.kit.tiny import batches_of, draw, federation, samples, task_of
 
 
 class Plain(nn.Module):

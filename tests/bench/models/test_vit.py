@@ -19,10 +19,10 @@ from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
-from kit.contract_cells import cell_config
 from methods.core.task import initial_tree
 from methods.modules.lora import AdaptedLinear, adapted_layers
 from methods.modules.split_model import SplitModel
+from tests.kit.contract_cells import cell_config
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.records.reader import load_run
-from kit.run_folders import Planned, write_run
+from tests.kit.run_folders import Planned, write_run
 
 
 def edit_json(file: Path, **changes: object) -> None:

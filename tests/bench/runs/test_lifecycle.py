@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kit.cli import (
+from tests.kit.cli import (
     PRINTING_MODULES,
     TINY,
     Outcome,

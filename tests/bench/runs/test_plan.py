@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
-from kit.cli import call_bench, files_below, read, write_suite
+from tests.kit.cli import call_bench, files_below, read, write_suite
 from filelock import FileLock
-from kit.cli import assert_one_sentence
+from tests.kit.cli import assert_one_sentence
 
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.places import TESTS
-from kit.cli import Outcome, environment, write_suite
-from kit.cli import assert_one_sentence
+from tests.kit.places import REPOSITORY
+from tests.kit.cli import Outcome, environment, write_suite
+from tests.kit.cli import assert_one_sentence
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -19,7 +19,7 @@ import json, sys
 import ray
 from bench.scheduling.cluster import start_ray
 from bench.scheduling.resources import Resources
-from kit.cli import call_bench
+from tests.kit.cli import call_bench
 
 folder, suite = sys.argv[1:]
 start_ray(cpus=8, gpus=1)
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def session(folder: Path) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", SESSION, folder, write_suite(folder)],
-        env=environment(PYTHONPATH=str(TESTS)),
+        env=environment(PYTHONPATH=str(REPOSITORY)),
         check=True,
         stdout=subprocess.PIPE,
         text=True,

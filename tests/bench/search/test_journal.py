@@ -11,7 +11,7 @@ from bench.search.journal import Journal
 from bench.search.plan import Search, make_search
 from bench.search.report import importance
 from bench.search.result import outcome_of
-from kit.tune import suite
+from tests.kit.tune import suite
 
 ROUNDS = 4
 

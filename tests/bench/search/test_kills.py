@@ -18,8 +18,8 @@ import pytest
 
 from bench.search.journal import Journal
 from bench.search.plan import Search
-from kit.cli import kill_session, read, session_members, start_bench, wait_until
-from kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
+from tests.kit.cli import kill_session, read, session_members, start_bench, wait_until
+from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
 
 pytestmark = pytest.mark.xdist_group("ray")
 

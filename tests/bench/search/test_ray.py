@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from bench.search.tuned import load_tuned
-from kit.cli import Outcome, assert_one_sentence, environment
-from kit.places import TESTS
-from kit.tune import Package, journal, tiny_suite
+from tests.kit.cli import Outcome, assert_one_sentence, environment
+from tests.kit.places import REPOSITORY
+from tests.kit.tune import Package, journal, tiny_suite
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -24,8 +24,8 @@ SESSION = """
 import json, sys
 from pathlib import Path
 from bench.scheduling.cluster import start_ray
-from kit.cli import call_bench
-from kit.tune import Package
+from tests.kit.cli import call_bench
+from tests.kit.tune import Package
 
 folder = Path(sys.argv[1])
 package = Package(folder / "site")
@@ -68,7 +68,7 @@ def outcomes(folder: Path) -> dict[str, Outcome]:
     tiny_suite(folder, rounds=2)
     done = subprocess.run(
         [sys.executable, "-c", SESSION, folder],
-        env=environment(PYTHONPATH=f"{package.path}:{TESTS}"),
+        env=environment(PYTHONPATH=f"{package.path}:{REPOSITORY}"),
         check=True,
         stdout=subprocess.PIPE,
         text=True,

@@ -22,7 +22,7 @@ from bench.search.report import shown_trials, write_report
 from bench.search.tuned import load_tuned, tuned_suite
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
-from kit.cli import Outcome, assert_one_sentence, call_bench, files_below, read, rounds_of, write_suite
+from tests.kit.cli import Outcome, assert_one_sentence, call_bench, files_below, read, rounds_of, write_suite
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 

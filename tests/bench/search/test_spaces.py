@@ -16,9 +16,9 @@ from bench.search.space import SearchSpace, search_space
 from bench.search.suggestions import suggest
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
-from kit.cli import TINY
-from kit.tune import suite
 from search_spaces.spaces import Distribution
+from tests.kit.cli import TINY
+from tests.kit.tune import suite
 
 
 def space_of(method: str, name: str = "wide", sweeps: dict[str, list[Any]] | None = None) -> SearchSpace:

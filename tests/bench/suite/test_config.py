@@ -9,7 +9,7 @@ from bench.errors import UserError
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.overrides import parse_assignment
-from kit.cli import TINY, write_suite
+from tests.kit.cli import TINY, write_suite
 
 
 @pytest.fixture

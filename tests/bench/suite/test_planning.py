@@ -14,8 +14,8 @@ from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
 from bench.validation import validated
-from kit.cli import TINY
 from methods.fedprox import FedProx
+from tests.kit.cli import TINY
 
 
 def plan(**changes: Any) -> list[PlannedCell]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.tracking.tracker import Tracker, recorded_store
-from kit.cli import call_bench
-from kit.run_folders import Planned, write_run
-from kit.tracking import ROUNDS, Cell, Store, assert_complete
+from tests.kit.cli import call_bench
+from tests.kit.run_folders import Planned, write_run
+from tests.kit.tracking import ROUNDS, Cell, Store, assert_complete
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.tracking.tracker import Tracker, TrackingError, without_credentials
-from kit.tracking import Store, assert_complete
+from tests.kit.tracking import Store, assert_complete
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 

@@ -4,9 +4,9 @@ import math
 from pathlib import Path
 
 from bench.records.reader import load_run
-from kit.cli import Outcome, call_bench
-from kit.run_folders import Planned, write_run
 from reports.combine.compare import compare_runs
+from tests.kit.cli import Outcome, call_bench
+from tests.kit.run_folders import Planned, write_run
 
 
 def compare(tmp_path: Path, first: list[Planned], second: list[Planned], **plan: object) -> Outcome:

@@ -9,11 +9,11 @@ import pytest
 
 from bench.errors import UserError
 from bench.records.reader import Run, load_run
-from kit.cli import call_bench
-from kit.run_folders import Planned, write_run
 from reports.combine.merge import merge_runs
 from reports.tables.kinds import domain_table
 from reports.tables.rank_table import ranking_table
+from tests.kit.cli import call_bench
+from tests.kit.run_folders import Planned, write_run
 
 LEVELS = {"fedavg": 0.5, "fedprox": 0.6, "fedlsa": 0.7}
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.records.reader import Run, load_run
-from kit.run_folders import Planned, write_run
 from reports.combine.merge import merge_runs
+from tests.kit.run_folders import Planned, write_run
 
 Row = tuple[str, float, list[int], bool]
 """Method, a hyperparameter, seeds, and whether the cells are finished."""

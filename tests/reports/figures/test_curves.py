@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from bench.records.reader import load_run
-from kit.figures import drawn, flat, names
-from kit.rounds import rounds, write_rounds
-from kit.run_folders import Planned, write_run
 from reports.figures import supported, write_pictures
 from reports.figures.style import COLOURS, look
+from tests.kit.figures import drawn, flat, names
+from tests.kit.rounds import rounds, write_rounds
+from tests.kit.run_folders import Planned, write_run
 
 
 def convergence(run: Path, folder: Path) -> tuple[Path, Path]:

@@ -8,10 +8,10 @@ import pytest
 
 from bench.errors import UserError
 from bench.records.reader import load_run
-from kit.figures import drawn, flat
-from kit.rounds import write_partition
-from kit.run_folders import write_run
 from reports.figures import supported, write_pictures
+from tests.kit.figures import drawn, flat
+from tests.kit.rounds import write_partition
+from tests.kit.run_folders import write_run
 
 
 def test_bubbles_are_as_large_as_the_counts(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bench.records.reader import load_run
-from kit.figures import drawn, flat, names
-from kit.run_folders import Planned, write_run
 from reports.numbers.sensitivity import grids, sweeps
+from tests.kit.figures import drawn, flat, names
+from tests.kit.run_folders import Planned, write_run
 
 
 def sensitivity_run(path: Path, together: bool) -> Path:

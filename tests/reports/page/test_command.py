@@ -13,8 +13,8 @@ from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.suite.overrides import parse_assignment
 from bench.suite.planning import plan_cells
-from kit.run_folders import Planned, write_run
 from reports.page.command import rerun_commands
+from tests.kit.run_folders import Planned, write_run
 
 
 def planned_run(

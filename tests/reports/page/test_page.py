@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from bench.records.reader import load_run
-from kit.browser import opened
-from kit.page import labels, lines_drawn, page_of
-from kit.rounds import rounds, write_rounds
-from kit.run_folders import COMMIT, Planned, write_run
 from reports.page.content import page_content
 from reports.tables.kinds import tables_of
 from reports.tables.table import Entry, Row, Table
+from tests.kit.browser import opened
+from tests.kit.page import labels, lines_drawn, page_of
+from tests.kit.rounds import rounds, write_rounds
+from tests.kit.run_folders import COMMIT, Planned, write_run
 
 pytestmark = pytest.mark.xdist_group("browser")
 

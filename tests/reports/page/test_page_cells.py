@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.records.reader import load_run
-from kit.browser import opened
+from tests.kit.browser import opened
 
 pytestmark = pytest.mark.xdist_group("browser")
 

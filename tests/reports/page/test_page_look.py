@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kit.browser import opened
-from kit.page import LEVELS, labels, lines_drawn, page_of
-from kit.rounds import write_rounds
-from kit.run_folders import Planned, write_run
+from tests.kit.browser import opened
+from tests.kit.page import LEVELS, labels, lines_drawn, page_of
+from tests.kit.rounds import write_rounds
+from tests.kit.run_folders import Planned, write_run
 
 pytestmark = pytest.mark.xdist_group("browser")
 

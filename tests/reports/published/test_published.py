@@ -11,10 +11,10 @@ import yaml
 from bench.records.reader import load_run
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
-from kit.run_folders import Planned, write_run
 from reports.page.papers import paper_content
 from reports.published.printed import printed_numbers
 from reports.tables.kinds import domain_table
+from tests.kit.run_folders import Planned, write_run
 
 PAPERS = [
     yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from bench.records.reader import load_run
-from kit.rendering import NASTY
-from kit.run_folders import Planned, write_run
 from reports.tables.kinds import domain_table
 from reports.tables.table import Table
+from tests.kit.rendering import NASTY
+from tests.kit.run_folders import Planned, write_run
 
 
 @pytest.fixture

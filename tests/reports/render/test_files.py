@@ -13,9 +13,9 @@ import pytest
 from bench.errors import UserError
 from bench.records.files import replacing
 from bench.records.reader import load_run
-from kit.run_folders import Planned, write_run
 from reports.render.files import write_tables
 from reports.tables.kinds import tables_of
+from tests.kit.run_folders import Planned, write_run
 
 FORMATS = ["md", "latex", "csv"]
 

@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kit.rendering import GROUPED, NASTY, numbers
 from reports.render import to_html
 from reports.tables.table import Entry, Row, Table
+from tests.kit.rendering import GROUPED, NASTY, numbers
 
 
 class Outline(HTMLParser):

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bench.records.reader import load_run
-from kit.rendering import GROUPED
-from kit.run_folders import golden_run
 from reports.render import to_latex
 from reports.tables.kinds import tables_of
 from reports.tables.table import Table
+from tests.kit.rendering import GROUPED
+from tests.kit.run_folders import golden_run
 
 
 def latex_rows(text: str) -> list[str]:

@@ -8,9 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from kit.rendering import GROUPED, numbers
 from reports.render import to_csv, to_markdown, to_terminal
 from reports.tables.table import Table, number, probability, signed_number
+from tests.kit.rendering import GROUPED, numbers
 
 
 def test_numbers_have_two_decimals_and_no_negative_zero() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bench.records.reader import load_run
 from bench.records.schema import Oracle, RoundRecord
-from kit.run_folders import Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 from reports.tables.kinds import domain_table, variant_table
 from reports.tables.summary import summary_table
+from tests.kit.run_folders import Planned, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 
 
 def test_a_run_as_published_shows_its_best_round_and_another_its_last(tmp_path: Path) -> None:

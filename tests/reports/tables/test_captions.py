@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bench.records.reader import load_run
-from kit.run_folders import CHECKSUM, Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 from reports.tables.kinds import domain_table, variant_table
 from reports.tables.summary import summary_table
+from tests.kit.run_folders import CHECKSUM, Planned, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 
 
 def test_missing_failed_and_partial_cells_are_shown_and_explained(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from bench.records.reader import load_run
-from kit.run_folders import Planned, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, notes, row, seeds
 from reports.render import to_html, to_latex, to_markdown
 from reports.tables.kinds import tables_of
 from reports.tables.rank_table import ranking_table
 from reports.tables.table import Table
+from tests.kit.run_folders import Planned, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, notes, row, seeds
 
 SAID = "‡ the method has not passed `bench check`: Mine."
 

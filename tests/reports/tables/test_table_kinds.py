@@ -12,10 +12,10 @@ from scipy.stats import ttest_rel
 
 from bench.errors import UserError
 from bench.records.reader import load_run
-from kit.run_folders import Planned, history, write_run
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, notes, row, seeds, texts
 from reports.tables.kinds import tables_of, variant_table
 from reports.tables.summary import summary_table
+from tests.kit.run_folders import Planned, history, write_run
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, notes, row, seeds, texts
 
 
 def test_one_domain_table_a_variant(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from kit.run_folders import Planned
-from kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
+from tests.kit.run_folders import Planned
+from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
 
 
 def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
