@@ -1,0 +1,1 @@
+"""`bench run`: planning, preview and the driver."""

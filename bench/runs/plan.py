@@ -1,0 +1,68 @@
+"""The plan of a run: its cells, its folder, and what the user changed of the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.data import dataset_spec
+from bench.records.run_folder import RunFolder
+from bench.records.schema import PlanRecord, SuiteRecord, TableRecord
+from bench.suite.model import Suite
+from bench.suite.planning import PlannedCell, plan_cells
+
+
+@dataclass(frozen=True)
+class Plan:
+    suite: Suite
+    cells: tuple[PlannedCell, ...]
+    folder: RunFolder
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the user changed of the suite."""
+    tuning: Mapping[str, Any] | None = None
+    """How the hyperparameters were chosen, where a search did."""
+    data_root: Path | None = None
+
+    def pending(self) -> list[PlannedCell]:
+        """The cells that are not done; looks at the disk each time."""
+        return [cell for cell in self.cells if not self.folder.cell(cell.directory).is_done]
+
+    def failures(self) -> dict[str, str]:
+        """Folder of each unfinished cell → why it failed."""
+        return {
+            cell.directory: self.folder.cell(cell.directory).failure() or "did not finish"
+            for cell in self.pending()
+        }
+
+    def write(self) -> None:
+        suite = self.suite
+        self.folder.write_plan(
+            PlanRecord(
+                suite=SuiteRecord(name=suite.suite, version=suite.version, title=suite.title),
+                table=TableRecord(**suite.table.model_dump(exclude_none=True)),
+                domains=self._domains(),
+                settings=dict(self.settings),
+                tuning=dict(self.tuning) if self.tuning else None,
+                cells=tuple(cell.as_record() for cell in self.cells),
+            )
+        )
+
+    def _domains(self) -> tuple[str, ...]:
+        """The domains of all datasets of the suite, in order."""
+        choices = {cell.config.dataset.model_dump_json(): cell.config.dataset for cell in self.cells}
+        specs = [dataset_spec(choice.name, choice.options, self.data_root) for choice in choices.values()]
+        return tuple(dict.fromkeys(domain for spec in specs for domain in spec.domain_names()))
+
+
+def make_plan(
+    suite: Suite,
+    out: Path,
+    settings: Mapping[str, Any],
+    tuning: Mapping[str, Any] | None = None,
+    data_root: Path | None = None,
+) -> Plan:
+    """Plan the suite's cells into a folder of its name below `out`."""
+    cells = tuple(plan_cells(suite, data_root))
+    return Plan(suite, cells, RunFolder(out / suite.suite), settings, tuning, data_root)
