@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bench.cli import check, compare, data, doctor, listing, new, report, run, show, speed, tune
+from bench.cli import check, compare, data, doctor, listing, new, options, report, run, show, speed, tune
 from bench.errors import UserError
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def _root(
     _State.debug = debug
 
 
-app.command()(run.run)
+app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
 app.command()(report.report)
 app.command()(compare.compare)
