@@ -7,7 +7,7 @@
     result.frame()                       # pandas: one row per cell and domain
     result.curves()                      # pandas: one row per cell and round
 
-    bench.load("runs/digits")            # the result of an earlier run
+    bench.load("runs/digits")            # the result of an earlier run, or of a results file
     bench.compare(first, second)         # what changed between two results
     bench.tune("quickstart", methods="all", trials=20)
     bench.check(MyMethod)                # hold a method to the contract

@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from bench.cli import check, compare, data, doctor, listing, new, options, report, run, show, speed, tune
+from bench.cli import (
+    check,
+    compare,
+    data,
+    doctor,
+    listing,
+    new,
+    options,
+    report,
+    run,
+    show,
+    speed,
+    submit,
+    tune,
+    verify,
+)
 from bench.errors import UserError
 
 app = typer.Typer(
@@ -45,6 +60,8 @@ app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
 app.command()(report.report)
 app.command()(compare.compare)
+app.command()(submit.submit)
+app.command()(verify.verify)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.add_typer(data.app, name="data")
