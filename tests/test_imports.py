@@ -19,7 +19,7 @@ ORDER = [
     {"engine"},
     {"contract", "speed", "tracking", "scheduling"},
     {"runs", "search"},
-    {"study"},
+    {"studies"},
     {"api"},
     {"cli", "__init__", "__main__"},
 ]

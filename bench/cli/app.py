@@ -19,6 +19,7 @@ from bench.cli import (
     run,
     show,
     speed,
+    study,
     submit,
     tune,
     verify,
@@ -58,6 +59,7 @@ def _root(
 
 app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
+app.command()(study.study)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(submit.submit)

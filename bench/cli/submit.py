@@ -28,7 +28,7 @@ def submit(
     """Check a finished run and write its cells to results/SUITE.jsonl, beside those already there."""
     from bench.cli.console import make_console
     from bench.cli.report import run_directory
-    from bench.study.submission import submit as write
+    from bench.studies.submission import submit as write
     from bench.words import counted
 
     done = write(run_directory(run, root), results, force, replace, rerun_sd)

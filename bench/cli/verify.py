@@ -36,7 +36,7 @@ def verify_file(
 ) -> int:
     """Returns the exit code: 0 when all agree, 1 when something does not."""
     from bench.cli.console import make_console
-    from bench.study.verification import verify as check
+    from bench.studies.verification import verify as check
     from bench.suite.methods import METHODS
     from bench.validation import above_zero, at_least
     from bench.words import counted

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.records.results_file import CellLine, read_lines
-from bench.study.verification import verify
+from bench.studies.verification import verify
 from tests.kit.cli import assert_one_sentence, call_bench
 
 Change = Callable[[dict[str, Any]], None]

@@ -17,7 +17,7 @@ from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result
-from bench.study.consistency import inconsistencies
+from bench.studies.consistency import inconsistencies
 from bench.suite.methods import METHODS, code_digest
 
 ASSUMED_SD = 1.0

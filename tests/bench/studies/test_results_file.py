@@ -14,7 +14,7 @@ from bench.records.reader import load_run
 from bench.records.results_file import read_results
 from bench.records.round_columns import columns_of, rounds_from
 from bench.records.schema import RoundRecord
-from bench.study.submission import submit
+from bench.studies.submission import submit
 from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report

@@ -10,7 +10,7 @@ from bench.errors import UserError
 from bench.records.reader import CellRecord, Run, load_run
 from bench.records.results_file import SUFFIX, line_of, read_lines, read_results, write_results
 from bench.records.round_columns import columns_of
-from bench.study.consistency import inconsistencies
+from bench.studies.consistency import inconsistencies
 from bench.words import counted
 from reports.combine.merge import merge_runs, obstacles, rival_rows
 

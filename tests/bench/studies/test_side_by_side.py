@@ -13,7 +13,7 @@ from bench.runs.request import RunRequest
 from reports.page.command import rerun_commands
 from reports.report import Report
 from tests.kit.cli import assert_one_sentence, call_bench, write_suite
-from tests.kit.study import compute, write_chosen
+from tests.kit.studies import compute, write_chosen
 
 CHOSEN = {"fedavg": {"optimiser.lr": 0.1}, "fedprox": {}}
 

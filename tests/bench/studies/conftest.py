@@ -8,7 +8,7 @@ import pytest
 
 from bench.runs.request import RunRequest
 from tests.kit.cli import write_suite
-from tests.kit.study import compute, write_chosen
+from tests.kit.studies import compute, write_chosen
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,6 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, bench_cache: Path) -> Pat
 
 @pytest.fixture(scope="session")
 def results_file(tmp_path_factory: pytest.TempPathFactory, tiny_run: Path) -> Path:
-    from bench.study.submission import submit
+    from bench.studies.submission import submit
 
     return submit(tiny_run, tmp_path_factory.mktemp("results")).file
