@@ -4,8 +4,8 @@ import statistics
 from html import escape
 
 from reports.published.printed import Paper
-from reports.site.facts import Facts, standings_of
-from reports.site.shell import document, file_name, framed, picture, section
+from reports.site.facts import Facts, file_name, standings_of
+from reports.site.shell import document, framed, picture, section
 from reports.tables.table import number
 
 LEAD = (
