@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
 from tests.kit.cli import (
     PRINTING_MODULES,
     TINY,
@@ -32,11 +37,6 @@ from tests.kit.cli import (
     wait_until,
     write_suite,
 )
-
-from bench.engine.cell_run import CellRun
-from bench.engine.conditions import Conditions
-from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 
 pytestmark = pytest.mark.xdist_group("ray")
 
