@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.engine.federation import Federation, combined
+from bench.engine.federation import Federation, combination
 from bench.engine.hosts.base import Host, Hosts
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -211,7 +211,7 @@ class Watched:
 
 def after(exchange: Exchange | FoldsReplies, task: Task, server: State, replies: Sequence[Reply]) -> State:
     """The server's state at the end of an exchange in which these replies came in."""
-    server = combined(exchange, task, server, replies)
+    server = combination(exchange)(task, server, replies)
     return exchange.finish(task, server) if isinstance(exchange, FoldsReplies) else server
 
 
