@@ -131,7 +131,8 @@ def _optimiser(config: CellConfig, method: FedAlgorithm) -> Optimiser:
     """The method's own, or else the suite's."""
     if method.client_optimiser is not None:
         return method.client_optimiser
-    return validated_union(Optimiser, config.training.optimiser, "training.optimiser")
+    found: Optimiser = validated_union(Optimiser, config.training.optimiser, "training.optimiser")
+    return found
 
 
 def _task(

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import torch
 
-from bench.engine.conditions import Conditions
 from bench.engine.assembly import assemble
+from bench.engine.conditions import Conditions
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.config import CellConfig
@@ -22,7 +22,11 @@ STEPS = 3
 
 
 def estimate(
-    pending: Sequence[PlannedCell], conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
+    pending: Sequence[PlannedCell],
+    conditions: Conditions,
+    cpus: float,
+    gpus: float | None,
+    max_concurrent: int | None,
 ) -> list[str]:
     """Time, disk and resources of the pending cells, one line each."""
     if not pending:
