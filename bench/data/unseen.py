@@ -41,7 +41,7 @@ def check_domain(domain: str, domains: tuple[str, ...], dataset: str) -> None:
 
 
 def _without_domain(partition: Partition, domain: str, dataset: Dataset) -> Partition:
-    """Clients lose their samples of the domain, and those who had no others are not there any more."""
+    """Clients lose their samples of the domain; a client that had no others is gone."""
     check_domain(domain, dataset.domains, dataset.name)
     reduced = [
         Client(
@@ -71,8 +71,8 @@ def _without_clients(partition: Partition, wanted: float, dataset: Dataset, seed
     if len(kinds) > 1 and (members < 2).any():
         alone = kinds[int(members.argmin())]
         raise UserError(
-            f"unseen.clients: domain '{alone}' has one client, which cannot both train and not "
-            "train; give it two, or leave out domains in turn with unseen: domain"
+            f"unseen.clients: domain '{alone}' has one client, which cannot both train and be "
+            "left out; give it two, or leave out domains in turn with unseen: domain"
         )
     if not len(kinds) <= number <= len(clients) - len(kinds):
         of = "of every domain " if len(kinds) > 1 else ""

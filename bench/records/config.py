@@ -59,9 +59,9 @@ class Unseen(Section):
     clients: Annotated[int | float | None, BeforeValidator(_share_or_number)] = Field(
         default=None, exclude_if=_is_none
     )
-    """How many clients never train, as a number or a share of all; drawn by the seed, from every domain where
-    each client has one domain. The test set of a domain are the test samples that are like these clients'
-    own data (what `evaluation.personal` measures a client on), each counted once."""
+    """How many clients never train, as a number or a share of all. The seed draws them, from every domain
+    where each client has one domain. A domain's test set then has only the samples like these clients' own
+    data (those that `evaluation.personal` measures a client on), each of them once."""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Unseen:
