@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict
 from bench.errors import UserError
 from bench.records.files import write_atomically
 from bench.suite.loading import as_option
-from bench.suite.model import Suite
+from bench.suite.model import MethodEntry, Suite
 from bench.suite.yaml_files import read_mapping
 from bench.validation import validated
 
 SCHEMA = 1
 FOLDER = Path("tuned")
+DEFAULT = "(default)"
+"""At the end of the label of a row that shows a method's defaults beside its tuned values."""
 
 
 class _Section(BaseModel):
@@ -106,6 +108,30 @@ def tuned_suite(suite: Suite, folder: Path, data_root: Path | None = None) -> tu
         f"{method}.{key}": value for method, tuned in found.items() for key, value in tuned.best.set.items()
     }
     return suite.changed(settings) if settings else suite, _for_the_record(found)
+
+
+def side_by_side(tuned: Suite, default: Suite, data_root: Path | None = None) -> tuple[Suite, frozenset[str]]:
+    """The tuned rows, each followed by its defaults where these differ; and the labels of the latter rows.
+
+    Both suites have the same methods in the same order.
+    """
+    from bench.suite.methods import METHODS
+
+    rows: list[MethodEntry] = []
+    untuned = set()
+    for chosen, plain in zip(tuned.methods, default.methods, strict=True):
+        rows.append(chosen)
+        if _first_cell(tuned, chosen, data_root) != _first_cell(default, plain, data_root):
+            label = f"{plain.label or METHODS.load(plain.name).label} {DEFAULT}"
+            rows.append(plain.model_copy(update={"label": label}))
+            untuned.add(label)
+    return tuned.with_methods(rows), frozenset(untuned)
+
+
+def _first_cell(suite: Suite, row: MethodEntry, data_root: Path | None) -> str:
+    from bench.suite.planning import plan_cells
+
+    return plan_cells(suite.with_methods([row]), data_root)[0].cell_id
 
 
 def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -> Tuned:
