@@ -12,6 +12,7 @@ from bench.records.run_folder import RunFolder
 from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.unseen import in_turn
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ class Plan:
         return cell.as_record().model_copy(update={"tuned": cell.label not in self.untuned})
 
     def _domains(self) -> tuple[str, ...]:
-        """The domains of all datasets of the suite, in order."""
+        """The domains that models are tested on, in the order of the suite's datasets."""
         choices = {cell.config.dataset.model_dump_json(): cell.config.dataset for cell in self.cells}
         specs = [dataset_spec(choice.name, choice.options, self.data_root) for choice in choices.values()]
-        return tuple(dict.fromkeys(domain for spec in specs for domain in spec.domain_names()))
+        unseen = [cell.config.unseen.domain if cell.config.unseen else None for cell in self.cells]
+        domains = dict.fromkeys(domain for spec in specs for domain in spec.domain_names())
+        return tuple(domain for domain in domains if None in unseen or domain in unseen)
 
 
 def make_plan(
@@ -70,5 +73,6 @@ def make_plan(
     untuned: frozenset[str] = frozenset(),
 ) -> Plan:
     """Plan the suite's cells into a folder of its name below `out`."""
+    suite = in_turn(suite, data_root)
     cells = tuple(plan_cells(suite, data_root))
     return Plan(suite, cells, RunFolder(out / suite.suite), settings, tuning, data_root, untuned)

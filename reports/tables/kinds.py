@@ -11,6 +11,7 @@ from reports.tables.columns import Column, averages, gains, measured
 from reports.tables.notes import AVERAGE
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
+from reports.tables.unseen import unseen_table
 from reports.tables.wrapped import wrapped_tables
 
 OWN = "accuracy on each client's own test data, mean over the clients"
@@ -20,6 +21,7 @@ _KINDS: dict[str, Callable[[Run], list[Table]]] = {
     "variants": lambda run: [variant_table(run)],
     "ablation": lambda run: [ablation_table(run)],
     "wrapped": lambda run: wrapped_tables(run),
+    "unseen": lambda run: [unseen_table(run)],
 }
 
 _SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}
