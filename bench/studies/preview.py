@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from bench.errors import UserError
 from bench.runs.estimates import cell_seconds
 from bench.search.budget import Budget
 from bench.search.preview import preview as preview_searches
@@ -22,7 +21,7 @@ def preview(request: StudyRequest) -> Iterator[str]:
         yield from preview_searches(request.tuning(suite).searches(), request.tuning(suite).limits())
         trials, unspent = _trials_left(request, suite)
         yield f"searches: {counted(trials, 'trial')} to run"
-        cells, words = _cells_left(request, suite)
+        cells, words = _cells_left(request, suite, searched=trials == 0)
         yield f"run: {words}"
         seconds += _seconds_of_a_round(request, suite) * (unspent + cells * _rounds(request, suite))
     if len(request.loaded) > 1:
@@ -51,13 +50,12 @@ def _trials_left(request: StudyRequest, suite: Suite) -> tuple[int, int]:
     return trials, rounds
 
 
-def _cells_left(request: StudyRequest, suite: Suite) -> tuple[int, str]:
+def _cells_left(request: StudyRequest, suite: Suite, searched: bool) -> tuple[int, str]:
     """Cells to run, as far as that is known before the searches have ended."""
-    try:
-        plan = request.run(suite).plan()
-    except UserError:  # a search has not ended
+    if not searched:
         cells = 2 * len(request.run(suite, tuned=False).plan().cells)
         return cells, f"up to {counted(cells, 'cell')}: a tuned and a default row per method"
+    plan = request.run(suite).plan()
     pending = len(plan.pending())
     return pending, f"{counted(len(plan.cells), 'cell')}, {len(plan.cells) - pending} already done"
 
