@@ -19,7 +19,7 @@ from bench.validation import validated
 SCHEMA = 1
 FOLDER = Path("tuned")
 SHIPPED = SUITES / "tuned"
-"""Hyperparameters that ship with a suite, for the version of the suite and of the space they were chosen in."""
+"""Hyperparameters that ship with a suite, valid for its version and for the space they were chosen in."""
 DEFAULT = "(default)"
 """At the end of the label of a row that shows a method's defaults beside its tuned values."""
 
