@@ -117,10 +117,10 @@ def _show_tuned(suite: str, folder: Path) -> None:
     """What `bench tune` has found, for one suite or all."""
     from bench.cli.console import make_console
     from bench.cli.tune import tuned_table
-    from bench.search.tuned import load_tuned
+    from bench.search.tuned import found_files, load_tuned
     from bench.suite.loading import as_option
 
-    files = sorted(folder.glob(f"{suite or '*'}/*.yaml"))
+    files = found_files(folder, suite)
     if not files:
         of = f" of suite '{suite}'" if suite else ""
         option = as_option(suite) if suite else "NAME"

@@ -43,7 +43,7 @@ class CellRecord:
     result: Result | None
     error: str | None
     tuning: Mapping[str, Any] | None = None
-    """How the hyperparameters of its run were found; None if they were not searched for."""
+    """How the hyperparameters of its run were found; None if those of the cell were not searched for."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What was changed of the suite for its run: dotted key → value."""
     projection: Path | None = None
@@ -203,7 +203,7 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
         rounds=folder.rounds(),
         result=result,
         error=None if result else folder.failure(),
-        tuning=plan.tuning,
+        tuning=plan.tuning if planned.tuned else None,
         settings=plan.settings or {},
         projection=folder.projection if folder.projection.is_file() else None,
     )

@@ -44,7 +44,7 @@ def estimate(
     torch.set_num_threads(max(1, int(cpus)))
     try:
         settings = {cell.config.workload: cell.config for cell in pending}
-        by_setting = {key: _cell_seconds(config, conditions) for key, config in settings.items()}
+        by_setting = {key: cell_seconds(config, conditions) for key, config in settings.items()}
     finally:
         torch.set_num_threads(threads)
     total = sum(by_setting[cell.config.workload] for cell in pending)
@@ -59,7 +59,7 @@ def estimate(
     ]
 
 
-def _cell_seconds(config: CellConfig, conditions: Conditions) -> float:
+def cell_seconds(config: CellConfig, conditions: Conditions) -> float:
     """Local steps of the cell × the time of one step of its model at its batch size."""
     problem = assemble(config, conditions.data_root).problem
     batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
