@@ -11,6 +11,7 @@ Packages, each of which imports only from those above it:
     page/        a run as one HTML file
     frames.py    a run as pandas data frames
     report.py    all of it together: what `bench run`, `bench report` and the Python API use
+    site/        the results of many suites as a static site
 
 Of `bench`, only errors, records and the loading of suites are used here.
 """

@@ -18,6 +18,7 @@ from bench.cli import (
     report,
     run,
     show,
+    site,
     speed,
     study,
     submit,
@@ -64,6 +65,7 @@ app.command()(report.report)
 app.command()(compare.compare)
 app.command()(submit.submit)
 app.command()(verify.verify)
+app.command()(site.site)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.add_typer(data.app, name="data")

@@ -1,9 +1,10 @@
 """The numbers that papers print, kept in YAML files beside this one and found by suite and method."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 from typing import Any
 
 import yaml
@@ -20,6 +21,17 @@ class Printed:
     average: float | None
     columns: Mapping[str, float | None]
     """By domain or by variant, as the paper's table has it."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose tables are known."""
+
+    name: str
+    about: str
+    """Authors, title and what its numbers are, as the head of the file says."""
+    trust: str
+    suites: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,18 +56,38 @@ def printed_numbers(
 
 
 @cache
+def papers() -> tuple[Paper, ...]:
+    """Every paper of which numbers are known."""
+    return tuple(
+        Paper(paper["paper"], _head(text), " ".join(paper["trust"].split()), tuple(paper["tables"]))
+        for text, paper in _files()
+    )
+
+
+def _head(text: str) -> str:
+    """The comment at the beginning of a file."""
+    lines = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return " ".join(line.lstrip("# ").strip() for line in lines)
+
+
+def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Text and content of every file, in order of their names."""
+    folder = files("reports").joinpath("published")
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".yaml"):
+            text = file.read_text(encoding="utf-8")
+            yield text, yaml.safe_load(text)
+
+
+@cache
 def _all_printed() -> dict[tuple[str, str], list[_Row]]:
     """(suite, method) → rows; an ablation has several rows of one method, distinguished by `set`."""
     found: dict[tuple[str, str], list[_Row]] = {}
-    folder = files("reports").joinpath("published")
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if not file.name.endswith(".yaml"):
-            continue
-        paper = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for _, paper in _files():
         for suite, table in paper["tables"].items():
             for method, row in table["rows"].items():
                 if (suite, method) in found:
-                    raise ValueError(f"{file.name}: {method} on {suite} is printed in two files")
+                    raise ValueError(f"{paper['paper']}: {method} on {suite} is printed in two files")
                 settings = row if isinstance(row[0], dict) else [{"set": {}, "values": row}]
                 found[suite, method] = [
                     _Row(_printed(paper, table["columns"], each["values"]), each["set"]) for each in settings
