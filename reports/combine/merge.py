@@ -76,7 +76,10 @@ def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
 
 
 def _better(first: CellRecord, second: CellRecord) -> CellRecord:
-    """The finished one of two records of the same cell, with the projection of either."""
+    """The finished one of two records of the same cell, with the projection of either.
+
+    Predictions stay with their own result, since another machine may have predicted otherwise.
+    """
     better = second if first.result is None and second.result is not None else first
     return replace(better, projection=first.projection or second.projection)
 
