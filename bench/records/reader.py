@@ -16,6 +16,7 @@ from bench.records.files import read_json
 from bench.records.predictions import Predictions, read_predictions
 from bench.records.run_folder import RunFolder
 from bench.records.schema import (
+    DEFAULT_ROW,
     PartitionRecord,
     PlannedRecord,
     PlanRecord,
@@ -211,7 +212,7 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
         rounds=folder.rounds(),
         result=result,
         error=None if result else folder.failure(),
-        tuning=plan.tuning,
+        tuning=None if planned.label.endswith(DEFAULT_ROW) else plan.tuning,
         settings=plan.settings or {},
         projection=folder.projection if folder.projection.is_file() else None,
         predictions_file=folder.predictions if result and folder.predictions.is_file() else None,

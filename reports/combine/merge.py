@@ -169,7 +169,7 @@ def _changed_model(run: Run) -> str:
 
 def _budget(run: Run) -> Mapping[str, str]:
     """What was spent on tuning."""
-    tuning = run.cells[0].tuning
+    tuning = next((cell.tuning for cell in run.cells if cell.tuning), None)
     if not tuning:
         return {"budget": "none"}
     trials = {str(count) for count in trials_of(tuning).values()} or {str(tuning.get("trials", ABSENT))}
