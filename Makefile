@@ -16,10 +16,10 @@ setup: .venv/.stamp
 	@scripts/setup.sh
 
 quickstart: setup
-	@echo "quickstart: bench run --suite quickstart"
-	@.venv/bin/bench run --suite quickstart
+	@echo "quickstart: bench run --suite quickstart --tuned"
+	@.venv/bin/bench run --suite quickstart --tuned
 
-# One thread a process, as two share the cores; loadgroup keeps tests on one MLflow database in one process.
+# One thread per process, as two share the cores; loadgroup keeps tests on one MLflow database in one process.
 test: setup
 	@echo "test: pytest on two processes"
 	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n 2 --dist loadgroup

@@ -7,9 +7,10 @@
     result.frame()                       # pandas: one row per cell and domain
     result.curves()                      # pandas: one row per cell and round
 
-    bench.load("runs/digits")            # the result of an earlier run
+    bench.load("runs/digits")            # the result of an earlier run, or of a results file
     bench.compare(first, second)         # what changed between two results
     bench.tune("quickstart", methods="all", trials=20)
+    bench.study(["quickstart", "pacs"])  # tune, run tuned and default rows, rank over the suites
     bench.check(MyMethod)                # hold a method to the contract
 
 Methods, datasets and models may be given as objects; see `run`. Importing this package is cheap: torch, Ray
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from bench.api.compare import compare
     from bench.api.results import Result, load
     from bench.api.run import run
+    from bench.api.study import StudyResult, study
     from bench.api.tune import TuneResult, tune
     from bench.contract import check
     from bench.errors import UserError
 
 __all__ = [
     "Result",
+    "StudyResult",
     "TuneResult",
     "UserError",
     "check",
@@ -40,17 +43,20 @@ __all__ = [
     "load",
     "models",
     "run",
+    "study",
     "tune",
 ]
 
 _HOMES = {
     "Result": "bench.api.results",
+    "StudyResult": "bench.api.study",
     "TuneResult": "bench.api.tune",
     "UserError": "bench.errors",
     "check": "bench.contract",
     "compare": "bench.api.compare",
     "load": "bench.api.results",
     "run": "bench.api.run",
+    "study": "bench.api.study",
     "tune": "bench.api.tune",
 }
 

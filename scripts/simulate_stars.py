@@ -2,9 +2,9 @@
 
     python scripts/simulate_stars.py [--tables 2000] [--methods 6] [--seeds 5] [--domains 4]
 
-Every simulated table has methods of equal true accuracy. The accuracy of a cell on a domain is the level of the
-domain plus three kinds of luck: of the seed, which all methods share (the partition); of the method at the
-seed, which all its domains share (initialisation, order of batches); and of the single domain. Stars come
+Every simulated table has methods of equal true accuracy. The accuracy of a cell on a domain is the level
+of the domain plus three kinds of luck: of the seed, which all methods share (the partition); of the method at
+the seed, which all its domains share (initialisation, order of batches); and of the single domain. Stars come
 from the code that makes the stars of the tables; beside them stand the stars of a paired t-test over
 seeds × domains, which takes the domains of a seed for independent replications. With Holm's correction, at
 most 5 % of the tables may have any star.

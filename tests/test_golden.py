@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -93,16 +92,7 @@ def ranking_files(scratch: Path) -> dict[str, str]:
 
 def cell_records(scratch: Path) -> dict[str, str]:
     """A small cell that trains in a second: its configuration and its rounds without the timing."""
-    changes: dict[str, Any] = {
-        "dataset.limit": 120,
-        "partition.samples": 16,
-        "training.rounds": 3,
-        "training.epochs": 1,
-        "training.participation": 0.5,
-        "evaluation.every": 1,
-        "model": {"name": "mlp", "hidden": 16},
-    }
-    suite = load_suite("quickstart").with_methods(["fedprox"]).changed(changes)
+    suite = load_suite(str(GOLDEN / "cell" / "suite.yaml"))
     cell = plan_cells(suite)[0]
     run = CellRun(CellFolder(scratch / "cell"), cell.config, Conditions(executor="loop"))
     while not run.done:

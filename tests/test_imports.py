@@ -19,6 +19,7 @@ ORDER = [
     {"engine"},
     {"contract", "speed", "tracking", "scheduling"},
     {"runs", "search"},
+    {"studies"},
     {"api"},
     {"cli", "__init__", "__main__"},
 ]

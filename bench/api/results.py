@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
-from bench.records.reader import Run, load_run
+from bench.records.reader import Run
+from bench.records.results_file import is_results_file, load_records
 from reports.render.notebook import ShownTable, shown
 from reports.report import FORMATS, Report
 
@@ -62,6 +63,8 @@ class Result:
 
     def write(self, folder: str | Path | None = None, formats: Sequence[str] = FORMATS) -> list[Path]:
         """Write tables, figures and the page; by default into the folder of the run."""
+        if folder is None and is_results_file(self.path):
+            raise UserError(f"{self.path} is a file; say into which folder to write: result.write(FOLDER)")
         return self._report.write(formats, Path(folder) if folder is not None else self.path)
 
     def _repr_html_(self) -> str:
@@ -73,10 +76,10 @@ class Result:
 
 
 def load(path: str | Path, *others: str | Path, mix: bool = False) -> Result:
-    """The result of the run in this folder; with several folders of one suite, of their cells together."""
+    """The result of the run in this folder or results file; with several of one suite, of all their cells."""
     from reports.combine.merge import merge_runs
 
-    merged = merge_runs([load_run(Path(each)) for each in (path, *others)], mix)
+    merged = merge_runs([load_records(Path(each)) for each in (path, *others)], mix)
     if len(merged) > 1:
         names = ", ".join(run.suite.name for run in merged)
         raise UserError(f"the folders belong to different suites ({names}); load each of them by itself")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bench.api.observer import PrintingObserver
 from bench.api.results import Result
@@ -36,7 +36,7 @@ def run(
     model: ModelChoice | Mapping[str, Any] | None = None,
     encoder: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    tuned: bool = False,
+    tuned: bool | Literal["both"] = False,
     tuned_dir: str | Path = "tuned",
     out: str | Path = "runs",
     data_root: str | Path | None = None,
@@ -49,7 +49,8 @@ def run(
     paths of Python files, classes, and objects with hyperparameters of their own (`FedProx(mu=0.1)`); a class
     may be defined in a script or notebook. `dataset` and `model` take what `bench.data.from_arrays`,
     `bench.data.from_folder` and `bench.models.from_module` return, or a mapping as in a suite file.
-    `overrides` sets dotted keys, such as {"training.epochs": 1, "fedlsa.lam": 0.7}.
+    `overrides` sets dotted keys, such as {"training.epochs": 1, "fedlsa.lam": 0.7}. `tuned` uses the
+    hyperparameters that `bench tune` has chosen; with "both", rows with the defaults stand beside them.
 
     Finished cells are kept: running again computes only what is missing. Further keyword arguments are those
     of `bench.runs.request.RunRequest`: executor, cpus_per_trial, gpus_per_trial, max_concurrent, address,

@@ -7,7 +7,23 @@ from typing import Annotated
 
 import typer
 
-from bench.cli import check, compare, data, doctor, listing, new, report, run, show, speed, tune
+from bench.cli import (
+    check,
+    compare,
+    data,
+    doctor,
+    listing,
+    new,
+    options,
+    report,
+    run,
+    show,
+    speed,
+    study,
+    submit,
+    tune,
+    verify,
+)
 from bench.errors import UserError
 
 app = typer.Typer(
@@ -41,10 +57,13 @@ def _root(
     _State.debug = debug
 
 
-app.command()(run.run)
+app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
+app.command()(study.study)
 app.command()(report.report)
 app.command()(compare.compare)
+app.command()(submit.submit)
+app.command()(verify.verify)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.add_typer(data.app, name="data")

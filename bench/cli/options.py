@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
+
+from bench.errors import UserError
 
 Suite = Annotated[str, typer.Option("--suite", help="Name of a suite, or path of a suite file.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the runs.")]
@@ -34,3 +37,29 @@ Overrides = Annotated[
 def names(text: str) -> Sequence[str]:
     """The names in a list separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+class WithTuned(TyperCommand):
+    """A command whose option --tuned may stand alone or have the value `both`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_values(args, "--tuned", alone=YES, values=(YES, BOTH)))
+
+
+YES = "yes"
+BOTH = "both"
+
+
+def with_values(args: Sequence[str], option: str, alone: str, values: Sequence[str]) -> list[str]:
+    """The arguments with a value behind the option wherever none of the values follows it."""
+    given: list[str] = []
+    for argument, following in zip(args, [*args[1:], ""], strict=True):
+        given.append(f"{option}={alone}" if argument == option and following not in values else argument)
+    return given
+
+
+def tuned(text: str | None) -> bool | Literal["both"]:
+    """What --tuned asks for."""
+    if text not in (None, YES, BOTH):
+        raise UserError(f"--tuned {text}: write --tuned alone, or --tuned {BOTH}")
+    return "both" if text == BOTH else text is not None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.table import Table
 
-if TYPE_CHECKING:
-    import numpy as np
+from bench.data.clients import class_counts, tested_counts
 
+if TYPE_CHECKING:
     from bench.data.base import Dataset
     from bench.data.partitions import Client, Partition
 
@@ -19,41 +20,47 @@ BORDERS = 3
 """Characters of a column that are not its content: two spaces and a line."""
 
 
-def partition_table(dataset: Dataset, partition: Partition, counts: np.ndarray, width: int) -> Table:
-    """Each client's domain, size and samples per class; `counts` has a row per client."""
-    clients = list(zip(partition.clients, counts.tolist(), strict=True))
+def partition_table(dataset: Dataset, partition: Partition, width: int) -> Table:
+    """Each client's domain, size and training samples per class.
+
+    Of what is unseen, which comes last, the samples are those that models are tested on.
+    """
+    counts = np.concatenate([class_counts(partition, dataset), tested_counts(partition, dataset)])
+    everyone = [*partition.clients, *partition.unseen]
+    names = [*map(str, range(len(partition.clients))), *["unseen"] * len(partition.unseen)]
+    clients = list(zip(names, everyone, counts.tolist(), strict=True))
     most = int(counts.max())
     columns = [
         max(len(name), len(_shaded(max(column), most)))
         for name, column in zip(dataset.classes, counts.T.tolist(), strict=True)
     ]
-    first = len("client") + max(len(_domain(client)) for client, _ in clients) + len("samples")
+    first = len("client") + max(len(_domain(client)) for client in everyone) + len("samples")
     fits = first + sum(columns) + BORDERS * (3 + len(columns)) + 1 <= width
     return _wide(dataset, clients, most) if fits else _compact(dataset, clients)
 
 
-def _wide(dataset: Dataset, clients: list[tuple[Client, list[int]]], most: int) -> Table:
+def _wide(dataset: Dataset, clients: list[tuple[str, Client, list[int]]], most: int) -> Table:
     table = Table("client", "domain", "samples", *dataset.classes)
-    for number, (client, row) in enumerate(clients):
+    for name, client, row in clients:
         cells = [_shaded(count, most) for count in row]
-        table.add_row(str(number), _domain(client), str(client.size), *cells)
+        table.add_row(name, _domain(client), str(sum(row)), *cells)
     return table
 
 
-def _compact(dataset: Dataset, clients: list[tuple[Client, list[int]]]) -> Table:
+def _compact(dataset: Dataset, clients: list[tuple[str, Client, list[int]]]) -> Table:
     together = -(-len(dataset.classes) // MOST_BARS)
     starts = range(0, len(dataset.classes), together)
-    bars = [[sum(row[start : start + together]) for start in starts] for _, row in clients]
+    bars = [[sum(row[start : start + together]) for start in starts] for _, _, row in clients]
     most = max(map(max, bars))
     per_bar = "class" if together == 1 else f"{together} classes"
     table = Table("client", "domain", "samples", "classes", f"a bar per {per_bar}", "largest classes")
     for column in table.columns:
         column.no_wrap = True
-    for number, ((client, row), heights) in enumerate(zip(clients, bars, strict=True)):
+    for (name, client, row), heights in zip(clients, bars, strict=True):
         table.add_row(
-            str(number),
+            name,
             _domain(client),
-            str(client.size),
+            str(sum(row)),
             str(sum(count > 0 for count in row)),
             "".join(_block(height, most) for height in heights),
             _largest(dataset.classes, row),

@@ -20,7 +20,9 @@ MERGED = "merged"
 
 
 def report(
-    runs: Annotated[list[str], typer.Argument(help="Run folders, or names of suites below --runs.")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Run folders, results files, or names of suites below --runs.")
+    ],
     formats: Annotated[
         str, typer.Option("--format", help="md, latex, csv, html, separated by commas.")
     ] = "md,latex,csv,html",
@@ -38,19 +40,19 @@ def report_runs(
     names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path, mix: bool = False
 ) -> None:
     from bench.cli.console import make_console
-    from bench.records.reader import load_run
+    from bench.records.results_file import load_records
     from reports.combine.merge import merge_runs
     from reports.report import RankingReport, Report, check_requested
 
     check_requested(formats)
     console = make_console()
     directories = list(dict.fromkeys(run_directory(name, root) for name in names))
-    made = [Report(run) for run in merge_runs([load_run(directory) for directory in directories], mix)]
+    made = [Report(run) for run in merge_runs([load_records(directory) for directory in directories], mix)]
     for each in made:
         each.check()
     files = []
     for each in made:
-        home = each.run.sources[0] if len(each.run.sources) == 1 else None
+        home = each.run.sources[0] if len(each.run.sources) == 1 and each.run.sources[0].is_dir() else None
         target = _target(each.run, home, len(made), out, root)
         files += each.write(formats, target)
         print_tables(each.tables, console)
@@ -65,7 +67,9 @@ def report_runs(
 
 
 def run_directory(name: str, root: Path) -> Path:
-    """A run by its folder, or by the name of its suite below the folder of the runs."""
+    """A run by its folder, its results file, or the name of its suite below the folder of the runs."""
+    if name.endswith(".jsonl"):
+        return Path(name)
     for candidate in (Path(name), root / name):
         if (candidate / "plan.json").is_file():
             return candidate

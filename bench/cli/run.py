@@ -41,8 +41,13 @@ def run(
     out: options.Out = Path("runs"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     tuned: Annotated[
-        bool, typer.Option("--tuned", help="Use the hyperparameters chosen by `bench tune`.")
-    ] = False,
+        str | None,
+        typer.Option(
+            "--tuned",
+            metavar="[both]",
+            help="Use the hyperparameters chosen by `bench tune`; --tuned both also shows the defaults.",
+        ),
+    ] = None,
     tuned_dir: options.TunedDir = Path("tuned"),
 ) -> None:
     """Run what is missing of a suite, then make its tables."""
@@ -66,7 +71,7 @@ def run(
         checkpoint_every=checkpoint_every,
         data_root=data_root,
         out=out,
-        tuned=tuned,
+        tuned=options.tuned(tuned),
         tuned_dir=tuned_dir,
     )
     raise typer.Exit(run_suite(request, dry_run))

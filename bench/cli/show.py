@@ -64,23 +64,32 @@ def _show_method(name: str) -> None:
 
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
-    """A suite's clients: their domain, size, and how many samples of each class they hold."""
+    """A suite's clients: their domain, size, and how many samples of each class they hold.
+
+    Of a suite's variants, those that leave out a domain are shown.
+    """
     from bench.cli.console import make_console
     from bench.cli.partition_view import partition_table
     from bench.data import load_dataset
-    from bench.data.partitions import class_counts, make_partition, partition_spec
+    from bench.data.partitions import partition_spec
+    from bench.data.unseen import divided
     from bench.suite.loading import load_suite
+    from bench.suite.unseen import in_turn
 
     if seed < 0:
         raise UserError(f"--seed {seed}: must not be negative")
-    suite = load_suite(name)
+    suite = load_suite(name).model_copy(update={"variants": ()})
     options = dict(suite.dataset)
     dataset = load_dataset(options.pop("name"), options, data_root)
-    partition = make_partition(partition_spec(suite.partition), dataset, seed)
-    counts = class_counts(partition, dataset)
     console = make_console()
-    console.print(partition_table(dataset, partition, counts, console.width))
-    console.say(f"partition {partition.digest}, data {dataset.checksum[:12]}")
+    variants = in_turn(suite, data_root).variants
+    for setting in [suite.changed(variant.set) for variant in variants] or [suite]:
+        partition = divided(partition_spec(setting.partition), setting.unseen, dataset, seed)
+        console.print(partition_table(dataset, partition, console.width))
+        if partition.unseen:
+            tested = sum(map(len, partition.tested.values()))
+            console.say(f"unseen: nobody trains on it; its {tested} samples are what models are tested on")
+        console.say(f"partition {partition.digest}, data {dataset.checksum[:12]}")
 
 
 def _show_cell(name: str, root: Path) -> None:
@@ -108,10 +117,10 @@ def _show_tuned(suite: str, folder: Path) -> None:
     """What `bench tune` has found, for one suite or all."""
     from bench.cli.console import make_console
     from bench.cli.tune import tuned_table
-    from bench.search.tuned import load_tuned
+    from bench.search.tuned import found_files, load_tuned
     from bench.suite.loading import as_option
 
-    files = sorted(folder.glob(f"{suite or '*'}/*.yaml"))
+    files = found_files(folder, suite)
     if not files:
         of = f" of suite '{suite}'" if suite else ""
         option = as_option(suite) if suite else "NAME"

@@ -56,7 +56,8 @@ class TextTower(nn.Module):
 
     def forward(self, context: Tensor) -> Tensor:
         x = torch.cat([context.expand(len(self.names), *context.shape), self.names], dim=1)
-        return self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
+        seen: Tensor = self.project(self.attention(x, x, x, need_weights=False)[0][:, -1])
+        return seen
 
 
 class Vit(LoraOptions):

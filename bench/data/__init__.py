@@ -22,6 +22,7 @@ __all__ = [
     "from_npz",
     "load_dataset",
     "registry",
+    "spec_of_section",
 ]
 
 
@@ -50,6 +51,16 @@ def dataset_spec(name: str, options: Mapping[str, Any], root: Path | None = None
 
     spec = validated(registry.load(name), options, where=f"dataset '{name}'")
     return spec.identified(root or data_root())
+
+
+def spec_of_section(section: Mapping[str, Any], root: Path | None = None) -> DatasetSpec:
+    """The checked options of a suite's section `dataset`, which has the dataset's name among them."""
+    if "name" not in section:
+        from bench.errors import UserError
+
+        raise UserError("dataset: key 'name' is missing; give it a value")
+    options = {key: value for key, value in section.items() if key != "name"}
+    return dataset_spec(str(section["name"]), options, root)
 
 
 def load_dataset(

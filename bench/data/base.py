@@ -15,6 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from bench.errors import UserError
 
 
+def spread_evenly(count: int, limit: int | None) -> np.ndarray:
+    """The positions of at most `limit` of `count` samples."""
+    return np.arange(count) if limit is None or limit >= count else np.arange(limit) * count // limit
+
+
 @dataclass(frozen=True)
 class Split:
     """Inputs and labels: x is uint8 (N, 3, H, W) for images, float32 (N, D) for vectors; y is int64 (N,)."""
@@ -29,7 +34,7 @@ class Split:
         """At most `limit` samples, spread evenly over the split."""
         if limit is None or limit >= len(self):
             return self
-        positions = np.arange(limit) * len(self) // limit
+        positions = spread_evenly(len(self), limit)
         return Split(self.x[positions], self.y[positions])
 
 

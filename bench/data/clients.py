@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from bench.data.base import Dataset
+from bench.data.base import Dataset, Split
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,54 @@ class Client:
 @dataclass(frozen=True)
 class Partition:
     clients: tuple[Client, ...]
+    """Those who train."""
+    unseen: tuple[Client, ...] = ()
+    """Those who never train. Where there are any, models are tested on their test samples alone."""
+
+    @property
+    def tested(self) -> dict[str, np.ndarray]:
+        """Domain → the test samples of the unseen clients, each once."""
+        return pooled_test(self.unseen)
 
     @cached_property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that identify the samples of every client."""
         total = hashlib.sha256()
-        for client in self.clients:
-            for part in (client.train, client.test):
-                for domain, indices in part.items():
-                    total.update(f"{domain} {len(indices)}\n".encode())
-                    total.update(indices.astype("<i8").tobytes())
-            total.update(b"\n")
+        for group, clients in (("", self.clients), ("unseen\n", self.unseen)):
+            total.update(group.encode() if clients else b"")
+            for client in clients:
+                for part in (client.train, client.test):
+                    for domain, indices in part.items():
+                        total.update(f"{domain} {len(indices)}\n".encode())
+                        total.update(indices.astype("<i8").tobytes())
+                total.update(b"\n")
         return total.hexdigest()[:16]
 
 
 def class_counts(partition: Partition, dataset: Dataset) -> np.ndarray:
     """Train samples per client and class."""
-    counts = np.zeros((len(partition.clients), len(dataset.classes)), np.int64)
-    for row, client in zip(counts, partition.clients, strict=True):
-        for domain, indices in client.train.items():
-            row += np.bincount(dataset.train[domain].y[indices], minlength=len(row))
+    return _per_class([client.train for client in partition.clients], dataset.train, len(dataset.classes))
+
+
+def tested_counts(partition: Partition, dataset: Dataset) -> np.ndarray:
+    """Test samples per unseen client and class."""
+    return _per_class([client.test for client in partition.unseen], dataset.test, len(dataset.classes))
+
+
+def pooled_test(clients: Iterable[Client]) -> dict[str, np.ndarray]:
+    """Domain → the test samples of these clients, each once, in order."""
+    found: dict[str, list[np.ndarray]] = {}
+    for client in clients:
+        for domain, indices in client.test.items():
+            found.setdefault(domain, []).append(indices)
+    return {domain: np.unique(np.concatenate(parts)) for domain, parts in found.items()}
+
+
+def _per_class(
+    parts: Sequence[Mapping[str, np.ndarray]], splits: Mapping[str, Split], classes: int
+) -> np.ndarray:
+    counts = np.zeros((len(parts), classes), np.int64)
+    for row, part in zip(counts, parts, strict=True):
+        for domain, indices in part.items():
+            row += np.bincount(splits[domain].y[indices], minlength=classes)
     return counts

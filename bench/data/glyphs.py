@@ -108,4 +108,4 @@ def _fill(edges: np.ndarray, side: int) -> np.ndarray:
         winding[rows] += direction * left
     inside = (winding != 0)[::-1]  # fonts count upwards
     blocks = inside.reshape(side, OVERSAMPLING, side, OVERSAMPLING).sum((1, 3))
-    return (blocks * 255 // OVERSAMPLING**2).astype(np.uint8)
+    return np.asarray(blocks * 255 // OVERSAMPLING**2, dtype=np.uint8)

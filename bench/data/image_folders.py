@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest, spread_evenly
 from bench.data.images import Fit, decoded
 from bench.data.sources import ARCHIVE_SUFFIXES, Source, fingerprint, open_source
 from bench.errors import UserError, nearest
@@ -24,6 +24,7 @@ class ImageFolders(DatasetSpec):
     # Omitted if it is the default, so that configurations without it keep their identity.
     fit: Fit = Field(default="stretch", exclude_if=lambda fit: fit == "stretch")
     """Stretch pictures to the square, or crop its middle out of them."""
+    limit: Limit = None
 
     stems: ClassVar[tuple[str, ...]]
     """Names that the folder or archive may have below the root, without suffix."""
@@ -47,9 +48,16 @@ class ImageFolders(DatasetSpec):
     def build(self, root: Path | None, domain: str) -> TrainTest:
         source = open_source(self.locate(root))
         names, labels = self._pictures(source, domain)
-        pixels = decoded(source, names, self.size, self.fit)
-        train = self.in_train(np.arange(len(names)))
-        return TrainTest(Split(pixels[train], labels[train]), Split(pixels[~train], labels[~train]))
+        in_train = self.in_train(np.arange(len(names)))
+        train, test = (
+            positions[spread_evenly(len(positions), self.limit)]
+            for positions in (np.nonzero(in_train)[0], np.nonzero(~in_train)[0])
+        )
+        chosen = np.concatenate([train, test])
+        pixels = decoded(source, [names[position] for position in chosen], self.size, self.fit)
+        return TrainTest(
+            Split(pixels[: len(train)], labels[train]), Split(pixels[len(train) :], labels[test])
+        )
 
     def _pictures(self, source: Source, domain: str) -> tuple[list[str], np.ndarray]:
         """A domain's files in order, and their labels."""

@@ -48,7 +48,7 @@ class Encoder:
 
     def width(self) -> int:
         """The number of dimensions, measured: models do not agree on where they say it."""
-        return self(np.zeros((1, 3, 8, 8), np.uint8)).shape[1]
+        return int(self(np.zeros((1, 3, 8, 8), np.uint8)).shape[1])
 
 
 def precision_on(device: torch.device) -> torch.dtype:

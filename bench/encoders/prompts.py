@@ -45,7 +45,8 @@ class PromptedTextTower(nn.Module):
         written = context.expand(len(self.words), *context.shape)
         x = torch.cat([self.words[:, :1], written, self.words[:, 1 + len(context) :]], dim=1)
         x = self.norm(self.transformer(x + self.positions, attn_mask=self.mask))
-        return x[torch.arange(len(x)), self.ends] @ self.projection
+        features: Tensor = x[torch.arange(len(x)), self.ends] @ self.projection
+        return features
 
 
 def prompted_text_tower(spec: EncoderSpec, class_names: Sequence[str], tokens: int) -> PromptedTextTower:
@@ -73,4 +74,5 @@ def _ends(clip: Any, prompts: Tensor) -> Tensor:
     """Where each prompt's features are read: at its end-of-text token."""
     if clip.text_pool_type == "argmax":
         return prompts.argmax(dim=1)
-    return (prompts == clip.text_eos_id).int().argmax(dim=1)
+    ends: Tensor = (prompts == clip.text_eos_id).int().argmax(dim=1)
+    return ends

@@ -32,7 +32,8 @@ def text_features(
         with sole_worker(file, f"text features by {encoder.name}"):
             if not file.exists():
                 _save(file, _encoded(encoder, prompts))
-    return np.load(file, mmap_mode="r")
+    features: np.ndarray = np.load(file, mmap_mode="r")
+    return features
 
 
 def _encoded(encoder: EncoderSpec, prompts: list[str]) -> np.ndarray:
@@ -43,7 +44,7 @@ def _encoded(encoder: EncoderSpec, prompts: list[str]) -> np.ndarray:
     with torch.random.fork_rng(devices=[]):  # weights are drawn before they are read
         model, tokenise = load_open_clip(encoder)
     with torch.inference_mode():
-        return model.encode_text(tokenise(prompts)).numpy()
+        return np.asarray(model.encode_text(tokenise(prompts)).numpy())
 
 
 def _save(file: Path, features: np.ndarray) -> None:

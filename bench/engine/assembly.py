@@ -13,8 +13,10 @@ import torch
 from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset, Split, normalised
 from bench.data.cache import cache_root
+from bench.data.clients import pooled_test
 from bench.data.manage import deviations
-from bench.data.partitions import Client, Partition, make_partition, partition_spec, split_validation
+from bench.data.partitions import Client, Partition, partition_spec, split_validation
+from bench.data.unseen import divided
 from bench.encoders import encoder_spec
 from bench.engine.problem import Problem
 from bench.errors import UserError
@@ -84,8 +86,8 @@ def assemble(
         steps=training.steps,
         train=train,
         validation=validation,
-        test={name: _tensors(split, None, device) for name, split in dataset.test.items() if tested},
-        own_test={k: _own_test(group, device) for k, group in wanted.items() if tested},
+        test=_test_sets(dataset, partition, device) if tested else {},
+        own_test={k: _own_test(group, device) for k, group in wanted.items() if tested and not config.unseen},
     )
     return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
@@ -98,7 +100,7 @@ def check_method(config: CellConfig, like: Assembled) -> None:
 
 def partition_of(config: CellConfig, dataset: Dataset) -> Partition:
     """Who has which samples of the dataset in a cell."""
-    return make_partition(partition_spec(config.partition.model_dump()), dataset, config.seed)
+    return divided(partition_spec(config.partition.model_dump()), config.unseen, dataset, config.seed)
 
 
 def check_partition(config: CellConfig, data_root: Path | None) -> None:
@@ -129,7 +131,8 @@ def _optimiser(config: CellConfig, method: FedAlgorithm) -> Optimiser:
     """The method's own, or else the suite's."""
     if method.client_optimiser is not None:
         return method.client_optimiser
-    return validated_union(Optimiser, config.training.optimiser, "training.optimiser")
+    found: Optimiser = validated_union(Optimiser, config.training.optimiser, "training.optimiser")
+    return found
 
 
 def _task(
@@ -197,14 +200,20 @@ def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -
     return Samples(x.to(device), y.to(device))
 
 
-def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torch.Tensor]:
-    domains = dict.fromkeys(domain for client in group for domain in client.test)
+def _test_sets(dataset: Dataset, partition: Partition, device: torch.device) -> dict[str, Samples]:
+    """Domain → its whole test set, or where something is unseen, the part of it that belongs to that."""
+    if not partition.unseen:
+        return {domain: _tensors(split, None, device) for domain, split in dataset.test.items()}
+    tested = partition.tested
     return {
-        domain: torch.from_numpy(
-            np.unique(np.concatenate([client.test[domain] for client in group if domain in client.test]))
-        ).to(device)
-        for domain in domains
+        domain: _tensors(dataset.test[domain], tested[domain], device)
+        for domain in dataset.domains
+        if domain in tested
     }
+
+
+def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torch.Tensor]:
+    return {domain: torch.from_numpy(at).to(device) for domain, at in pooled_test(group).items()}
 
 
 def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:

@@ -45,7 +45,7 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
     right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
-        own=own_accuracy(problem, right, client) if right else None,
+        own=own_accuracy(problem, right, client) if problem.own_test.get(client) else None,
         validation=validation,
         by_others=scores_by_others(problem, server, state),
         right={domain: hits.cpu() for domain, hits in right.items()},

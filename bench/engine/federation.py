@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -30,6 +30,7 @@ class Federation:
         self._clients = sorted(problem.train)
         self._per_round = max(1, round(participation * len(self._clients)))
         self._exchanges = problem.exchanges()
+        self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
         self._guesses: dict[str, Tensor] = {}
         self._right: dict[str, Tensor] = {}
@@ -149,7 +150,8 @@ class Federation:
         messages = [(client, exchange.down(task, self._server, client)) for client in clients]
         replies = self.hosts.run(phase, number, messages)
         sound = [reply for reply in replies if reply.sound]
-        self._server = combined(exchange, task, self._server, sound)
+        if sound:
+            self._server = self._combine[phase](task, self._server, sound)
         return {
             "bytes_up": _bytes([reply.content for reply in replies]),
             "bytes_down": _bytes([message for _, message in messages]),
@@ -158,13 +160,17 @@ class Federation:
         }
 
 
-def combined(exchange: Exchange | FoldsReplies, task: Task, server: State, replies: Sequence[Reply]) -> State:
-    """The server's state with these replies; without any it stays as it is."""
-    if isinstance(exchange, FoldsReplies):
+def combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:
+    """How an exchange takes replies into the server's state: all together, or one after the other."""
+    if not isinstance(exchange, FoldsReplies):
+        return exchange.aggregate
+
+    def fold_all(task: Task, server: State, replies: Sequence[Reply]) -> State:
         for reply in replies:
             server = exchange.fold(task, server, reply)
         return server
-    return exchange.aggregate(task, server, replies) if replies else server
+
+    return fold_all
 
 
 def _bytes(messages: Sequence[Message]) -> int:

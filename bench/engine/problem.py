@@ -29,10 +29,10 @@ class Problem:
     validation: Mapping[int, Samples]
     """Client → samples held out from its training data; empty where a cell holds out none."""
     test: Mapping[str, Samples]
-    """Domain → its test set; empty while hyperparameters are chosen."""
+    """Domain → its test set, or the part of it that is unseen; empty while hyperparameters are chosen."""
     own_test: Mapping[int, Mapping[str, Tensor]]
     """Client → domain → positions in that domain's test set which are like the client's own data; empty
-    without test sets."""
+    without test sets, and where models are tested on what no client has."""
 
     def exchanges(self) -> list[Exchange | FoldsReplies]:
         """The exchanges before the first round, then the method itself, which is repeated."""

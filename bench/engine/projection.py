@@ -43,7 +43,7 @@ def in_two_dimensions(vectors: np.ndarray) -> np.ndarray:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(vectors) - 1) / 3)
-    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
+    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors))
 
 
 def _evenly(samples: Samples) -> Samples:

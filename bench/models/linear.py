@@ -15,6 +15,8 @@ class Linear(nn.Linear):
     as its transpose, from a transposed x, which takes more than three times as long for narrow layers.
     """
 
+    alike_in_training = True
+
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 2 or self.bias is None or not all(map(in_stack, (x, self.weight, self.bias))):
             return super().forward(x)

@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 SCHEMA: Final = 1
 """The version of the record format; a reader refuses any other."""
 
-SECTIONS: Final = ("dataset", "partition", "encoder", "model", "training", "evaluation")
+SECTIONS: Final = ("dataset", "partition", "unseen", "encoder", "model", "training", "evaluation")
 """The sections that a suite sets for all of its methods, in the order of the file."""
 
 
@@ -42,6 +42,32 @@ class Choice(BaseModel):
     def options(self) -> dict[str, Any]:
         """Everything but the name."""
         return dict(self.model_extra or {})
+
+
+def _share_or_number(value: object) -> object:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if not (whole or (isinstance(value, float) and 0 < value < 1)):
+        raise ValueError("give a number of clients, or a share of them between 0 and 1")
+    return value
+
+
+class Unseen(Section):
+    """What no client trains on, and every model is tested on instead of the test sets of all domains."""
+
+    domain: str | None = Field(default=None, exclude_if=_is_none)
+    """The domain whose samples no client has. The test set is that of this domain."""
+    clients: Annotated[int | float | None, BeforeValidator(_share_or_number)] = Field(
+        default=None, exclude_if=_is_none
+    )
+    """How many clients never train, as a number or a share of all. The seed draws them, from every domain
+    where each client has one domain. A domain's test set then has only the samples like these clients' own
+    data (those that `evaluation.personal` measures a client on), each of them once."""
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Unseen:
+        if (self.domain is None) == (self.clients is None):
+            raise ValueError("give the key 'domain' or the key 'clients', and not both")
+        return self
 
 
 class Training(Section):
@@ -110,6 +136,7 @@ class CellConfig(Section):
     variant: str
     dataset: Choice
     partition: Choice
+    unseen: Unseen | None = Field(default=None, exclude_if=_is_none)
     encoder: EncoderChoice | None = Field(default=None, exclude_if=_is_none)
     model: Choice
     training: Training
@@ -155,7 +182,7 @@ class CellConfig(Section):
         )
 
 
-_WORKLOAD = {"dataset", "partition", "encoder", "model", "training"}
+_WORKLOAD = {"dataset", "partition", "unseen", "encoder", "model", "training"}
 
 
 def identity(content: Mapping[str, Any]) -> str:

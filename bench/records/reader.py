@@ -16,7 +16,6 @@ from bench.records.files import read_json
 from bench.records.predictions import Predictions, read_predictions
 from bench.records.run_folder import RunFolder
 from bench.records.schema import (
-    DEFAULT_ROW,
     PartitionRecord,
     PlannedRecord,
     PlanRecord,
@@ -45,7 +44,7 @@ class CellRecord:
     result: Result | None
     error: str | None
     tuning: Mapping[str, Any] | None = None
-    """How the hyperparameters of its run were found; None if they were not searched for."""
+    """How the hyperparameters of its run were found; None if those of the cell were not searched for."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What was changed of the suite for its run: dotted key → value."""
     projection: Path | None = None
@@ -212,7 +211,7 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
         rounds=folder.rounds(),
         result=result,
         error=None if result else folder.failure(),
-        tuning=None if planned.label.endswith(DEFAULT_ROW) else plan.tuning,
+        tuning=plan.tuning if planned.tuned else None,
         settings=plan.settings or {},
         projection=folder.projection if folder.projection.is_file() else None,
         predictions_file=folder.predictions if result and folder.predictions.is_file() else None,

@@ -154,6 +154,8 @@ class PlannedRecord(Record):
     label: str
     variant: str
     seed: int
+    tuned: bool = Field(default=True, exclude_if=bool)
+    """Whether the plan's record of tuning is about this cell; not in a row that shows the defaults beside."""
 
 
 class PlanRecord(Record):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.engine.conditions import Conditions
 from bench.contract.standing import with_methods
+from bench.engine.conditions import Conditions
 from bench.records.lock import alone
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan

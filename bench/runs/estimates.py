@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import torch
 
-from bench.engine.conditions import Conditions
 from bench.engine.assembly import assemble
+from bench.engine.conditions import Conditions
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.config import CellConfig
@@ -22,7 +22,11 @@ STEPS = 3
 
 
 def estimate(
-    pending: Sequence[PlannedCell], conditions: Conditions, cpus: float, gpus: float | None, max_concurrent: int | None
+    pending: Sequence[PlannedCell],
+    conditions: Conditions,
+    cpus: float,
+    gpus: float | None,
+    max_concurrent: int | None,
 ) -> list[str]:
     """Time, disk and resources of the pending cells, one line each."""
     if not pending:
@@ -40,7 +44,7 @@ def estimate(
     torch.set_num_threads(max(1, int(cpus)))
     try:
         settings = {cell.config.workload: cell.config for cell in pending}
-        by_setting = {key: _cell_seconds(config, conditions) for key, config in settings.items()}
+        by_setting = {key: cell_seconds(config, conditions) for key, config in settings.items()}
     finally:
         torch.set_num_threads(threads)
     total = sum(by_setting[cell.config.workload] for cell in pending)
@@ -55,7 +59,7 @@ def estimate(
     ]
 
 
-def _cell_seconds(config: CellConfig, conditions: Conditions) -> float:
+def cell_seconds(config: CellConfig, conditions: Conditions) -> float:
     """Local steps of the cell × the time of one step of its model at its batch size."""
     problem = assemble(config, conditions.data_root).problem
     batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())

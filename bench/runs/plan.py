@@ -9,9 +9,10 @@ from typing import Any
 
 from bench.data import dataset_spec
 from bench.records.run_folder import RunFolder
-from bench.records.schema import PlanRecord, SuiteRecord, TableRecord
+from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.unseen import in_turn
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Plan:
     tuning: Mapping[str, Any] | None = None
     """How the hyperparameters were chosen, where a search did."""
     data_root: Path | None = None
+    untuned: frozenset[str] = frozenset()
+    """Labels of the rows that show the defaults beside tuned rows."""
 
     def pending(self) -> list[PlannedCell]:
         """The cells that are not done; looks at the disk each time."""
@@ -45,15 +48,20 @@ class Plan:
                 domains=self._domains(),
                 settings=dict(self.settings),
                 tuning=dict(self.tuning) if self.tuning else None,
-                cells=tuple(cell.as_record() for cell in self.cells),
+                cells=tuple(self._record(cell) for cell in self.cells),
             )
         )
 
+    def _record(self, cell: PlannedCell) -> PlannedRecord:
+        return cell.as_record().model_copy(update={"tuned": cell.label not in self.untuned})
+
     def _domains(self) -> tuple[str, ...]:
-        """The domains of all datasets of the suite, in order."""
+        """The domains that models are tested on, in the order of the suite's datasets."""
         choices = {cell.config.dataset.model_dump_json(): cell.config.dataset for cell in self.cells}
         specs = [dataset_spec(choice.name, choice.options, self.data_root) for choice in choices.values()]
-        return tuple(dict.fromkeys(domain for spec in specs for domain in spec.domain_names()))
+        unseen = [cell.config.unseen.domain if cell.config.unseen else None for cell in self.cells]
+        domains = dict.fromkeys(domain for spec in specs for domain in spec.domain_names())
+        return tuple(domain for domain in domains if None in unseen or domain in unseen)
 
 
 def make_plan(
@@ -62,7 +70,9 @@ def make_plan(
     settings: Mapping[str, Any],
     tuning: Mapping[str, Any] | None = None,
     data_root: Path | None = None,
+    untuned: frozenset[str] = frozenset(),
 ) -> Plan:
     """Plan the suite's cells into a folder of its name below `out`."""
+    suite = in_turn(suite, data_root)
     cells = tuple(plan_cells(suite, data_root))
-    return Plan(suite, cells, RunFolder(out / suite.suite), settings, tuning, data_root)
+    return Plan(suite, cells, RunFolder(out / suite.suite), settings, tuning, data_root, untuned)

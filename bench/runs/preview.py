@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.engine.conditions import Conditions
 from bench.engine.assembly import Assembled
+from bench.engine.conditions import Conditions
 from bench.engine.executors import choose
+from bench.runs.plan import Plan
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell
 from bench.words import counted
-from bench.runs.plan import Plan
 
 
 def preview(

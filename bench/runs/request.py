@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
@@ -19,6 +19,9 @@ from bench.validation import above_zero, at_least, gpu_share
 
 if TYPE_CHECKING:
     from bench.scheduling.resources import Resources
+
+
+BOTH: Final = "both"
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class RunRequest:
     encoder: str | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Other values at dotted keys, such as {"fedlsa.lam": 0.7}."""
-    tuned: bool = False
-    """Use the hyperparameters that `bench tune` has chosen."""
+    tuned: bool | Literal["both"] = False
+    """Use the hyperparameters that `bench tune` has chosen; "both": and show the defaults beside them."""
     tuned_dir: Path = Path("tuned")
     executor: str = "auto"
     hosts: int | None = None
@@ -56,6 +59,8 @@ class RunRequest:
         )
         above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
         gpu_share(self.gpus_per_trial)
+        if self.tuned not in (True, False, BOTH):
+            raise UserError(f"--tuned {self.tuned}: give --tuned alone, or --tuned both")
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
@@ -80,14 +85,18 @@ class RunRequest:
             )
         if self.seeds is not None:
             suite = suite.model_copy(update={"seeds": self.seeds})
-        tuning = None
-        if self.tuned:
-            from bench.search.tuned import tuned_suite
-
-            suite, tuning = tuned_suite(suite, self.tuned_dir, self.data_root)
         settings = self.settings()
+        default = suite.changed(settings) if settings else suite
+        if not self.tuned:
+            return make_plan(default, self.out.absolute(), settings, None, self.data_root)
+        from bench.search.tuned import side_by_side, tuned_suite
+
+        suite, tuning = tuned_suite(suite, self.tuned_dir, self.data_root)
         suite = suite.changed(settings) if settings else suite
-        return make_plan(suite, self.out.absolute(), settings, tuning, self.data_root)
+        untuned: frozenset[str] = frozenset()
+        if self.tuned == BOTH:
+            suite, untuned = side_by_side(suite, default, self.data_root)
+        return make_plan(suite, self.out.absolute(), settings, tuning, self.data_root, untuned)
 
     def conditions(self) -> Conditions:
         return Conditions(

@@ -83,6 +83,9 @@ class KeptTrial(tune.Trainable):
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Nothing to do here: see `CellRun`."""
 
+    def cleanup(self) -> None:
+        """End the present job."""
+
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self.cleanup()
         self.setup(new_config)

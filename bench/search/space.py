@@ -125,7 +125,7 @@ def _draw(domain: Distribution, random: np.random.Generator) -> Any:
 
 def rounded(value: float, domain: Distribution) -> float:
     low, high = domain.values
-    return min(max(float(f"{value:.{DIGITS}g}"), low), high)
+    return float(min(max(float(f"{value:.{DIGITS}g}"), low), high))
 
 
 def _at(settings: Any, key: str, method: str) -> Any:

@@ -11,13 +11,17 @@ from pydantic import BaseModel, ConfigDict
 
 from bench.errors import UserError
 from bench.records.files import write_atomically
-from bench.suite.loading import as_option
-from bench.suite.model import Suite
+from bench.suite.loading import SUITES, as_option
+from bench.suite.model import MethodEntry, Suite
 from bench.suite.yaml_files import read_mapping
 from bench.validation import validated
 
 SCHEMA = 1
 FOLDER = Path("tuned")
+SHIPPED = SUITES / "tuned"
+"""Hyperparameters that ship with a suite, for the version of the suite and of the space they were chosen in."""
+DEFAULT = "(default)"
+"""At the end of the label of a row that shows a method's defaults beside its tuned values."""
 
 
 class _Section(BaseModel):
@@ -83,7 +87,24 @@ class Tuned(_Section):
 
 
 def file_of(folder: Path, suite: str, method: str) -> Path:
+    """Where the outcome of a search is written."""
     return folder / suite / f"{method}.yaml"
+
+
+def found_file(folder: Path, suite: str, method: str) -> Path:
+    """The user's own outcome of a search, or else the one that ships with the suite."""
+    own, shipped = file_of(folder, suite, method), file_of(SHIPPED, suite, method)
+    return shipped if shipped.is_file() and not own.is_file() else own
+
+
+def found_files(folder: Path, suite: str = "") -> list[Path]:
+    """All outcomes of searches, of one suite or of all; the user's own take precedence."""
+    files = {
+        file.relative_to(place): file
+        for place in (SHIPPED, folder)
+        for file in sorted(place.glob(f"{suite or '*'}/*.yaml"))
+    }
+    return [files[name] for name in sorted(files)]
 
 
 def write_tuned(folder: Path, tuned: Tuned) -> Path:
@@ -94,7 +115,7 @@ def write_tuned(folder: Path, tuned: Tuned) -> Path:
 
 
 def load_tuned(file: Path) -> Tuned:
-    raw = read_mapping(file, "what `bench tune` has found; run it again to write the file anew")
+    raw = read_mapping(file, "what `bench tune` has found; run it again to write the file again")
     return validated(Tuned, raw, str(file))
 
 
@@ -108,9 +129,33 @@ def tuned_suite(suite: Suite, folder: Path, data_root: Path | None = None) -> tu
     return suite.changed(settings) if settings else suite, _for_the_record(found)
 
 
+def side_by_side(tuned: Suite, default: Suite, data_root: Path | None = None) -> tuple[Suite, frozenset[str]]:
+    """The tuned rows, each followed by its defaults where these differ; and the labels of the latter rows.
+
+    Both suites have the same methods in the same order.
+    """
+    from bench.suite.methods import METHODS
+
+    rows: list[MethodEntry] = []
+    untuned = set()
+    for chosen, plain in zip(tuned.methods, default.methods, strict=True):
+        rows.append(chosen)
+        if _first_cell(tuned, chosen, data_root) != _first_cell(default, plain, data_root):
+            label = f"{plain.label or METHODS.load(plain.name).label} {DEFAULT}"
+            rows.append(plain.model_copy(update={"label": label}))
+            untuned.add(label)
+    return tuned.with_methods(rows), frozenset(untuned)
+
+
+def _first_cell(suite: Suite, row: MethodEntry, data_root: Path | None) -> str:
+    from bench.suite.planning import plan_cells
+
+    return plan_cells(suite.with_methods([row]), data_root)[0].cell_id
+
+
 def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -> Tuned:
     again = f"run `bench tune --suite {as_option(suite.suite)} --method {method}`"
-    file = file_of(folder, suite.suite, method)
+    file = found_file(folder, suite.suite, method)
     if len([entry for entry in suite.methods if entry.name == method]) > 1:
         raise UserError(f"--tuned: suite '{suite.suite}' has several rows of {method}; leave --tuned out")
     if not file.is_file():

@@ -44,7 +44,7 @@ class Own(NamedTuple):
 
     kind: type[FedAlgorithm]
     digest: str
-    """Of its source, which another process may not have."""
+    """Digest of its source, which another process may not have."""
 
 
 class Methods(Registry["FedAlgorithm"]):
@@ -73,11 +73,11 @@ class Methods(Registry["FedAlgorithm"]):
     def register(self, kind: type[FedAlgorithm], name: str | None = None) -> str:
         """Make a class known to this process and return its name; a class of the same name is replaced."""
         if not (inspect.isclass(kind) and issubclass(kind, self._base())):
-            raise UserError(f"{kind!r} is no method; give a subclass of {self._base().__name__}")
+            raise UserError(f"{kind!r} is not a method; give a subclass of {self._base().__name__}")
         if issubclass(kind, _wrapper()) and kind.model_fields["inner"].is_required():
             raise UserError(
-                f"{kind.__name__} goes around another method and is none itself; declare it among the entry "
-                "points 'bench.wrappers' of a package"
+                f"{kind.__name__} goes around another method and is not one itself; declare it among the "
+                "entry points 'bench.wrappers' of a package"
             )
         if (known := self._name_of(kind)) is not None:
             return known
@@ -96,7 +96,7 @@ class Methods(Registry["FedAlgorithm"]):
         return self.inmost(name) in self._own
 
     def source_digest(self, name: str) -> str | None:
-        """Of the user's source that a cell's identity includes; None for a method that is installed."""
+        """Digest of the user's source, part of a cell's identity; None for a method that is installed."""
         return self._own[self.inmost(name)].digest if self.is_own(name) else None
 
     def to_bytes(self, name: str) -> bytes:
@@ -163,12 +163,12 @@ def own_optimiser(name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def source_digest(kind: type[FedAlgorithm]) -> str:
-    """Of the source of a class from a user's file, a script or a notebook, with what it uses there."""
+    """Digest of the source of a class from a user's file, a script or a notebook, with what it uses there."""
     return digest_of_source(kind)
 
 
 def code_digest(name: str) -> str:
-    """Of the files of a method's class, of those it is derived from, and of what it goes around."""
+    """Digest of the files of a method's class, of those it is derived from, and of what it goes around."""
     name = METHODS.resolve(name)
     wrapper, plus, inner = name.partition(AROUND)
     kinds = [WRAPPERS.load(wrapper), METHODS.load(inner)] if plus else [METHODS.load(name)]

@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from bench.records.config import Count, EncoderChoice, Evaluation, Section, Training
+from bench.records.config import Count, EncoderChoice, Evaluation, Section, Training, Unseen
 from bench.suite.overrides import assign
 from bench.validation import validated
+
+EACH = "each in turn"
+"""In place of a domain's name: the suite is run once without every domain."""
 
 
 class MethodEntry(Section):
@@ -31,9 +34,9 @@ class Variant(Section):
 
 
 class TableLayout(Section):
-    kind: Literal["domains", "variants", "ablation", "wrapped"] = "domains"
+    kind: Literal["domains", "variants", "ablation", "wrapped", "unseen"] = "domains"
     """Methods × domains for each variant, methods × variants, the same with ticks for the parts that a row
-    has, or methods with and without a wrapper side by side."""
+    has, methods with and without a wrapper side by side, or methods × domains left out in turn."""
     switches: dict[str, str] | None = None
     """Of an ablation: hyperparameter → heading of its column of ticks."""
     wrapper: str | None = None
@@ -59,6 +62,8 @@ class Suite(Section):
     title: str
     dataset: dict[str, Any]
     partition: dict[str, Any]
+    unseen: Unseen | None = None
+    """What no client trains on; `domain` alone stands for every domain in turn, each in cells of its own."""
     encoder: EncoderChoice | None = None
     model: dict[str, Any]
     training: Training
@@ -86,6 +91,24 @@ class Suite(Section):
     @classmethod
     def _name_alone_is_a_choice(cls, choice: Any) -> Any:
         return {"name": choice} if isinstance(choice, str) else choice
+
+    @field_validator("unseen", mode="before")
+    @classmethod
+    def _domain_alone_is_each_in_turn(cls, choice: Any) -> Any:
+        if isinstance(choice, str) and choice != "domain":
+            raise ValueError("write 'domain' for each in turn, or one of {domain: NAME} and {clients: 0.2}")
+        return {"domain": EACH} if choice == "domain" else choice
+
+    @model_validator(mode="after")
+    def _unseen_data_are_nobodys_own(self) -> Suite:
+        if self.unseen is not None and self.evaluation.personal:
+            raise ValueError(
+                "with 'unseen', models are tested on data that no client has, so evaluation.personal has "
+                "nothing to measure; leave out one of them"
+            )
+        if self.table.kind == "unseen" and (self.unseen is None or self.unseen.domain is None):
+            raise ValueError("the table kind 'unseen' needs the key 'unseen: domain' of the suite; add it")
+        return self
 
     @field_validator("evaluation")
     @classmethod

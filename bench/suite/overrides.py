@@ -46,7 +46,7 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     if key == "encoder" and isinstance(value, str):
         key = "encoder.name"
     section, _, rest = key.partition(".")
-    if section in SECTIONS and not rest and isinstance(value, dict):
+    if not rest and ((section in SECTIONS and isinstance(value, dict)) or section == "unseen"):
         raw[section] = value
         return
     entries = [entry for entry in raw["methods"] if entry["name"] == section]

@@ -56,7 +56,7 @@ def snake_case(name: str) -> str:
 
 
 def digest_of_source(kind: type) -> str:
-    """Of the whole file if it is a user's, else of the class and what it uses of its module."""
+    """Digest of the whole file if it is a user's, else of the class and what it uses of its module."""
     module = sys.modules.get(kind.__module__)
     if module is not None and is_own_file(kind):
         return hashlib.sha256(module.__dict__["__source__"].encode()).hexdigest()[:16]
@@ -79,7 +79,7 @@ def _module_of(path: Path) -> ModuleType:
         return loaded
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None:
-        raise UserError(f"{path} is no Python file; its name must end in .py")
+        raise UserError(f"{path} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     module.__dict__["__source__"] = source
     sys.modules[name] = module

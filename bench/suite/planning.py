@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.data import dataset_spec
+from bench.data import spec_of_section
 from bench.data.partitions import partition_spec
 from bench.encoders import encoder_spec
 from bench.errors import UserError
@@ -16,6 +16,7 @@ from bench.records.config import CellConfig, Choice, EncoderChoice, MethodChoice
 from bench.records.schema import PlannedRecord, row_name
 from bench.suite.methods import METHODS
 from bench.suite.model import MethodEntry, Suite
+from bench.suite.unseen import in_turn
 from bench.validation import validated, validated_union
 
 
@@ -66,6 +67,7 @@ class PlannedCell:
 def plan_cells(suite: Suite, data_root: Path | None = None) -> list[PlannedCell]:
     """Every cell of the suite, in the order of the table's rows; own data are looked for in `data_root`."""
     cells = []
+    suite = in_turn(suite, data_root)
     for variant in suite.variants or (None,):
         setting = suite.changed(variant.set) if variant else suite
         name = variant.name if variant else ""
@@ -89,6 +91,7 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
         "variant": variant,
         "dataset": _dataset(suite.dataset, data_root),
         "partition": Choice(**partition_spec(suite.partition).model_dump(mode="json")),
+        "unseen": suite.unseen,
         "encoder": _encoder(suite),
         "model": Choice(**{"name": model.get("name"), **model_spec(model).model_dump(mode="json")}),
         "training": suite.training.model_copy(update={"optimiser": optimiser.model_dump(mode="json")}),
@@ -105,11 +108,8 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
 
 
 def _dataset(options: Mapping[str, Any], data_root: Path | None) -> Choice:
-    if "name" not in options:
-        raise UserError("dataset: key 'name' is missing; give it a value")
-    name = str(options["name"])
-    spec = dataset_spec(name, {key: value for key, value in options.items() if key != "name"}, data_root)
-    return Choice(**{"name": name, **spec.model_dump(mode="json")})
+    spec = spec_of_section(options, data_root)
+    return Choice(**{"name": options["name"], **spec.model_dump(mode="json")})
 
 
 def _encoder(suite: Suite) -> EncoderChoice | None:

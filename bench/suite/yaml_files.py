@@ -26,14 +26,14 @@ def read_mapping(file: Path, keys: str) -> dict[str, Any]:
 
 
 class _OnceLoader(yaml.SafeLoader):
-    """PyYAML's, but where a key stands twice: the last would win without a word."""
+    """PyYAML's safe loader, which lets the last of equal keys win; here a key given twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if (key.tag, key.value) in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key '{key.value}' is there twice", problem_mark=key.start_mark
+                    problem=f"the key '{key.value}' is given twice", problem_mark=key.start_mark
                 )
             seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)

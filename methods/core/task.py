@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from methods.core.batches import Batch
+from methods.core.modes import has_modes
 from methods.core.optimisers import Optimiser
 from methods.core.random import generator
 from methods.core.training import ONE_CLIENT, Loss, Mode, train
@@ -72,16 +73,21 @@ class Task:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """No gradients, and batch norm uses its running statistics without updating them."""
-        was_training = self.model.training
-        if self._has_modes:
+        """No gradients, and every part of the model in its evaluation mode; then in the mode it was in.
+
+        Batch norm uses its running statistics without updating them, and dropout and the like do nothing.
+        """
+        modes = {part: part.training for part in self.model.modules()} if self._has_modes else {}
+        if modes:
             self.model.eval()
         try:
             with torch.no_grad():
                 yield
         finally:
-            if self._has_modes:
-                self.model.train(was_training)
+            if modes:
+                self.model.train()
+            for part, mode in modes.items():
+                part.training = mode
 
     def generator(self, stream: str, *keys: int) -> torch.Generator:
         return generator(self.seed, stream, *keys)
@@ -113,8 +119,7 @@ class Task:
 
     @cached_property
     def _has_modes(self) -> bool:
-        dropout = nn.modules.dropout._DropoutNd
-        return self.has_batch_norm or any(isinstance(module, dropout) for module in self.model.modules())
+        return has_modes(self.model)
 
     @cached_property
     def _has_tied_weights(self) -> bool:

@@ -10,6 +10,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 class Pixels(nn.Module):
     """Bytes of an image to standardised floats; anything else passes as it is."""
 
+    alike_in_training = True
     mean: Tensor
     std: Tensor
 

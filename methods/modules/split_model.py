@@ -12,6 +12,8 @@ class SplitModel(nn.Module):
     of the encoder's and the projector's output.
     """
 
+    alike_in_training = True
+
     def __init__(
         self,
         encoder: nn.Module,

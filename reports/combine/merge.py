@@ -31,7 +31,7 @@ def _merged(runs: Sequence[Run], mix: bool) -> Run:
     runs = _without_repetition(runs)
     if len(runs) == 1:
         return runs[0]
-    if not mix and (found := _obstacles(runs)):
+    if not mix and (found := obstacles(runs)):
         shown = "; ".join(found[:LEFT_TO_NAME])
         more = f"; and {len(found) - LEFT_TO_NAME} more" if len(found) > LEFT_TO_NAME else ""
         raise UserError(
@@ -60,7 +60,7 @@ def _without_repetition(runs: Sequence[Run]) -> list[Run]:
 def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
     """Every cell once, in the order of the plans; rows with different configurations get different labels."""
     cells: dict[tuple[str, str, str], list[CellRecord]] = {}
-    rivals = _rival_rows(runs)
+    rivals = rival_rows(runs)
     for run, name in zip(runs, _short_names([run.name for run in runs]), strict=True):
         for cell in run.cells:
             row = cell.method, cell.label
@@ -93,7 +93,7 @@ def _short_names(sources: Sequence[str]) -> list[str]:
     return ["/".join(each[shared:]) for each in parts]
 
 
-def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
+def rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
     """Rows (method, label) whose configuration differs between runs."""
     known: dict[tuple[str, str, object], str] = {}
     rivals = set()
@@ -110,7 +110,7 @@ def _rival_rows(runs: Sequence[Run]) -> set[tuple[str, str]]:
     return rivals
 
 
-def _obstacles(runs: Sequence[Run]) -> list[str]:
+def obstacles(runs: Sequence[Run]) -> list[str]:
     """One clause per difference; a difference shared by several seeds or variants is mentioned once."""
     facts = [_facts(run) for run in runs]
     places: dict[tuple[str, str], list[str]] = {}

@@ -131,16 +131,18 @@ def rows_of(run: Run, variant: str) -> list[RowScores]:
     for cell in run.cells:
         if cell.variant == variant:
             grouped.setdefault((cell.method, cell.label), []).append(cell)
-    tuned = {key: (key[0], key[1].removesuffix(DEFAULT_ROW)) for key in grouped if _is_default(key, grouped)}
     places = {key: place for place, key in enumerate(grouped)}
-    ordered = sorted(grouped, key=lambda key: (places[tuned[key] if key in tuned else key], key in tuned))
-    return [RowScores(*key, domains, tuple(grouped[key]), default=key in tuned) for key in ordered]
+    ordered = sorted(grouped, key=lambda key: (places[_tuned(key, grouped)], _tuned(key, grouped) != key))
+    return [
+        RowScores(*key, domains, tuple(grouped[key]), default=_tuned(key, grouped) != key) for key in ordered
+    ]
 
 
-def _is_default(key: RowKey, rows: Collection[RowKey]) -> bool:
-    """Whether the row has default hyperparameters and its tuned row is there too."""
+def _tuned(key: RowKey, rows: Collection[RowKey]) -> RowKey:
+    """The tuned row that a row of default hyperparameters stands beside; the row itself if there is none."""
     method, label = key
-    return label.endswith(DEFAULT_ROW) and (method, label.removesuffix(DEFAULT_ROW)) in rows
+    tuned = (method, label.removesuffix(DEFAULT_ROW))
+    return tuned if tuned in rows else key
 
 
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from reports.tables.notes import AVERAGE
 from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
+from reports.tables.unseen import unseen_table
 from reports.tables.wrapped import wrapped_tables
 
 OWN = "accuracy on each client's own test data, mean over the clients"
@@ -21,6 +22,7 @@ _KINDS: dict[str, Callable[[Run], list[Table]]] = {
     "variants": lambda run: [variant_table(run)],
     "ablation": lambda run: [ablation_table(run)],
     "wrapped": lambda run: wrapped_tables(run),
+    "unseen": lambda run: [unseen_table(run)],
 }
 
 _SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}

@@ -186,7 +186,7 @@ def _placed(mask: np.ndarray, height: int, angle: tuple[int, int], middle: np.nd
     u, v = column % ONE >> 8, row % ONE >> 8
     upper = framed[r, c] * (256 - u) + framed[r, c + 1] * u
     lower = framed[r + 1, c] * (256 - u) + framed[r + 1, c + 1] * u
-    return upper * (256 - v) + lower * v >> 16
+    return np.asarray(upper * (256 - v) + lower * v >> 16)
 
 
 def _as_rgb(grey: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ class Pacs(ImageFolders):
         "cartoon": (1640, 704),
         "sketch": (2750, 1179),
     }
-    stems: ClassVar[tuple[str, ...]] = ("pacs", "PACS", "kfold")
+    stems: ClassVar[tuple[str, ...]] = ("pacs", "PACS", "kfold", "pacs_128")
     aliases: ClassVar[dict[str, str]] = {
         "art": "art_painting",
         "artpainting": "art_painting",

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from bench.data.base import DatasetSpec, Split, TrainTest
+from bench.data.base import DatasetSpec, Limit, Split, TrainTest, spread_evenly
 from bench.data.image_folders import find_source, picture_names, source_place
 from bench.data.images import decoded
 from bench.data.sources import Source, fingerprint, open_source
@@ -19,6 +19,7 @@ NUMBER_OF_CLASSES = 200
 class TinyImagenet(DatasetSpec):
     size: int = Field(default=64, ge=8, le=512)
     """Side of the square that pictures are scaled to; 64 is their own."""
+    limit: Limit = None
 
     classes: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[dict[str, tuple[int, int] | None]] = {"tiny_imagenet": (100000, 10000)}
@@ -68,7 +69,9 @@ class TinyImagenet(DatasetSpec):
         return TrainTest(self._split(source, train), self._split(source, test))
 
     def _split(self, source: Source, members: list[tuple[int, str]]) -> Split:
-        labels, names = zip(*sorted(members), strict=True)
+        ordered = sorted(members)
+        chosen = [ordered[position] for position in spread_evenly(len(ordered), self.limit)]
+        labels, names = zip(*chosen, strict=True)
         return Split(decoded(source, names, self.size), np.array(labels, np.int64))
 
     def _source(self, root: Path | None) -> Source:

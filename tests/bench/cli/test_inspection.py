@@ -125,13 +125,13 @@ def test_a_shown_partition_counts_the_samples_of_every_client() -> None:
     text = printed("show", "partition", "quickstart")
     rows = re.findall(r"│ (\d) +│ (\w+) +│ (\d+) +│(.*)│\n", text)
     assert [(client, domain, size) for client, domain, size, _ in rows] == [
-        (str(client), domain, "120")
+        (str(client), domain, "100")
         for client, domain in enumerate(
             domain for domain in ("mnist", "optdigits", "blended", "fonts") for _ in range(2)
         )
     ]
     for *_, counts in rows:
-        assert sum(int(number) for number in re.findall(r"\d+", counts)) == 120
+        assert sum(int(number) for number in re.findall(r"\d+", counts)) == 100
     assert printed("show", "partition", "quickstart") == text
     assert printed("show", "partition", "quickstart", "--seed", "1") != text
 

@@ -71,7 +71,7 @@ def test_a_wrong_option(tiny: Path, tmp_path: Path, arguments: list[str], expect
     ("text", "expected"),
     [
         ("suite: [unclosed\nversion: 1\n", "is not valid YAML"),
-        ("suite: a\nversion: 1\nversion: 2\n", "the key 'version' is there twice"),
+        ("suite: a\nversion: 1\nversion: 2\n", "the key 'version' is given twice"),
         ("? [a, b]\n: 1\n", "is not valid YAML"),
         ("- a list\n", "mapping"),
         ("suite: x\nversion: 1\ntitel: misspelt\n", "unknown key 'titel'; did you mean 'title'"),

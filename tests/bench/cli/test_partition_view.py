@@ -44,3 +44,17 @@ def test_few_classes_have_a_column_each(tmp_path: Path) -> None:
     lines = shown(tmp_path, classes=4, columns=140)
     assert "long_class_name_003" in lines[1]
     assert any(line.count("█ 3") == 2 for line in lines)
+
+
+def test_what_is_unseen_has_its_test_samples_shown(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, unseen={"domain": "fonts"})
+    outcome = call_bench("show", "partition", suite)
+    rows = re.findall(r"│ (\w+) +│ (\w+) +│ (\d+) +│", outcome.out)
+    trained = [(str(number), domain, "20") for number, domain in enumerate(("mnist", "optdigits", "blended"))]
+    assert rows == [*trained, ("unseen", "fonts", "750")]
+    assert "unseen: nobody trains on it; its 750 samples are what models are tested on" in outcome.out
+
+
+def test_domains_left_out_in_turn_have_a_table_each(tmp_path: Path) -> None:
+    outcome = call_bench("show", "partition", write_suite(tmp_path, unseen="domain"))
+    assert re.findall(r"│ unseen +│ (\w+)", outcome.out) == ["mnist", "optdigits", "blended", "fonts"]

@@ -67,6 +67,27 @@ def pacs_pictures(each: int = 5) -> dict[str, bytes]:
     return domain_pictures(spec.counts, spec.classes, each)
 
 
+def test_a_limited_dataset_has_some_of_the_pictures_of_the_whole(tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "pacs", pacs_pictures(each=10)).parent
+    whole = load_dataset("pacs", {"size": 8}, root, tmp_path / "cache")
+    limited = load_dataset("pacs", {"size": 8, "limit": 14}, root, tmp_path / "cache")
+    for part in ("train", "test"):
+        for domain, split in getattr(whole, part).items():
+            found, expected = getattr(limited, part)[domain], split.thinned(14)
+            assert np.bincount(found.y).tolist() == [2] * 7
+            assert (found.x == expected.x).all()
+            assert (found.y == expected.y).all()
+    assert "limit" not in dataset_spec("pacs", {}).model_dump()
+
+
+def test_real_pacs(tmp_path: Path) -> None:
+    dataset = load_dataset("pacs", {"limit": 70}, real_data("pacs_128.zip"), tmp_path)
+    assert list(dataset.train) == list(SIZES["pacs"])
+    for split in (*dataset.train.values(), *dataset.test.values()):
+        assert split.x.shape == (70, 3, 32, 32)
+        assert np.unique(split.y).tolist() == list(range(7))
+
+
 @pytest.mark.parametrize("shape", [(41, 23), (24, 37)])
 def test_crop_is_the_middle_as_encoders_cut_it(shape: tuple[int, int], tmp_path: Path) -> None:
     from torchvision.transforms import CenterCrop, Compose, InterpolationMode, Resize

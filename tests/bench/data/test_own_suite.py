@@ -65,12 +65,12 @@ def test_a_cell_is_trained_in_another_directory_than_it_was_planned_in(
 
 
 def test_edited_data_and_models_are_other_cells(suite: Path, tmp_path: Path) -> None:
-    first = only_cell(suite).cell
-    assert only_cell(suite).cell == first
+    first = only_cell(suite).cell_id
+    assert only_cell(suite).cell_id == first
     (tmp_path / "net.py").write_text(MODEL + "# edited\n")
-    second = only_cell(suite).cell
+    second = only_cell(suite).cell_id
     (tmp_path / "root" / "pets" / "photo" / "cat" / "000.png").write_bytes(picture(99))
-    assert len({first, second, only_cell(suite).cell}) == 3
+    assert len({first, second, only_cell(suite).cell_id}) == 3
 
 
 def test_the_data_root_may_be_an_option(suite: Path, tmp_path: Path) -> None:

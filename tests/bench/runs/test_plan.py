@@ -8,17 +8,16 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
-from tests.kit.cli import call_bench, files_below, read, write_suite
 from filelock import FileLock
-from tests.kit.cli import assert_one_sentence
 
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.suite.loading import load_suite
 from bench.records.files import write_json
+from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
+from tests.kit.cli import assert_one_sentence, call_bench, files_below, read, write_suite
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.kit.cli import Outcome, assert_one_sentence, environment, write_suite
 from tests.kit.places import REPOSITORY
-from tests.kit.cli import Outcome, environment, write_suite
-from tests.kit.cli import assert_one_sentence
 
 pytestmark = pytest.mark.xdist_group("ray")
 

@@ -130,7 +130,7 @@ def test_a_shipped_class_goes_by_its_own_name() -> None:
 
 
 def test_something_else_than_a_method_is_refused() -> None:
-    with pytest.raises(UserError, match="is no method; give a subclass of FedAlgorithm"):
+    with pytest.raises(UserError, match="is not a method; give a subclass of FedAlgorithm"):
         METHODS.register(int)  # type: ignore[arg-type]
 
 

@@ -13,6 +13,7 @@ from bench.runs.plan import make_plan
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.unseen import in_turn
 from bench.validation import validated
 from methods.fedprox import FedProx
 from tests.kit.cli import TINY
@@ -29,7 +30,7 @@ def only(cells: list[PlannedCell], method: str = "fedprox", seed: int = 0) -> Pl
 
 @pytest.mark.parametrize("name", suite_names())
 def test_every_shipped_suite_plans_all_its_cells(name: str) -> None:
-    suite = load_suite(name)
+    suite = in_turn(load_suite(name), None)
     cells = plan_cells(suite)
     settings = [variant.name for variant in suite.variants] or [""]
     assert len(cells) == len(settings) * len(suite.methods) * suite.seeds

@@ -33,6 +33,10 @@ def planned_run(
     return load_run(folder)
 
 
+def three_seeds(*methods: str) -> Suite:
+    return load_suite("quickstart").with_methods(methods).model_copy(update={"seeds": 3})
+
+
 def planned_by(command: str) -> set[str]:
     """The cells that a command would run, by the planner itself."""
     words = shlex.split(command)
@@ -60,7 +64,7 @@ def planned_by(command: str) -> set[str]:
     ids=["as it is", "changed"],
 )
 def test_the_command_runs_the_cell_again(tmp_path: Path, settings: dict[str, Any]) -> None:
-    suite = load_suite("quickstart").with_methods(["fedavg", "fedlsa"])
+    suite = three_seeds("fedavg", "fedlsa")
     run = planned_run(tmp_path, suite.changed(settings) if settings else suite, settings)
     assert len(run.cells) == 6
     for record, command in zip(run.cells, rerun_commands(run), strict=True):
@@ -75,7 +79,7 @@ def test_the_command_runs_the_cell_again(tmp_path: Path, settings: dict[str, Any
 def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, settings: dict[str, Any]) -> None:
     chosen = {"fedavg": {"optimiser.lr": 0.3}, "fedlsa": {"lam": 1e-05, "tau": 0.5}}
     tuning = {"trials": 4, "methods": {method: {"set": own} for method, own in chosen.items()}}
-    suite = load_suite("quickstart").with_methods(["fedavg", "fedlsa", "fedprox"])
+    suite = three_seeds("fedavg", "fedlsa", "fedprox")
     tuned = {f"{method}.{key}": value for method, own in chosen.items() for key, value in own.items()}
     suite = suite.changed(tuned)
     run = planned_run(tmp_path, suite.changed(settings) if settings else suite, settings, tuning)

@@ -1,0 +1,1 @@
+"""Studies over suites, and results that others can check: `bench study`, `submit` and `verify`."""
