@@ -9,7 +9,18 @@ import pytest
 import reports
 
 ROOT = Path(reports.__file__).parent
-LAYERS = ("published", "numbers", "combine", "tables", "figures", "render", "page", "frames", "report", "site")
+LAYERS = (
+    "published",
+    "numbers",
+    "combine",
+    "tables",
+    "figures",
+    "render",
+    "page",
+    "frames",
+    "report",
+    "site",
+)
 
 
 def imported(file: Path) -> Iterator[str]:
