@@ -169,7 +169,7 @@ def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -
     if tuned.how.space_hash != _present_space(suite, tuned, data_root):
         raise UserError(f"{file}: the search space '{tuned.how.space}' has changed since; {again}")
     if not tuned.budget.complete:
-        raise UserError(f"{file} is of a search that has not spent its budget; {again} again to go on")
+        raise UserError(f"{file} is of a search that has not spent its budget; {again} again to resume")
     return tuned
 
 
