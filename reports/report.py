@@ -39,7 +39,7 @@ class Report:
 
     @cached_property
     def tables(self) -> list[ShownTable]:
-        """The tables that the plan asks for, then the statistics of each variant."""
+        """The tables that the plan asks for, then the statistics and the selection rules of each variant."""
         return [shown(table) for table in tables_of(self.run)]
 
     @cached_property

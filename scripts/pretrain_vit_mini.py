@@ -4,7 +4,7 @@
 
 Takes some minutes of one core. The same version of torch on the same kind of machine gives the same file; its
 checksum, which is printed, belongs into bench/models/architectures/vit_mini.py. The digits of Matplotlib's
-fonts are drawn here anew for every step, first light on dark, then more and more in colours and over texture.
+fonts are drawn again for every step, first light on dark, then more and more in colours and over texture.
 No image of any dataset is seen.
 """
 

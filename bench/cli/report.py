@@ -85,11 +85,11 @@ def _target(run: Run, home: Path | None, groups: int, out: Path | None, root: Pa
 
 
 def print_tables(tables: Sequence[Table], console: BenchConsole) -> None:
-    """Print all tables, but the statistics of many variants are left to the files."""
+    """Print the tables of results, and the statistics of a single variant; the rest is left to the files."""
     from reports.render.terminal import to_terminal
 
     statistics = [table for table in tables if table.name == "statistics"]
-    shown = [table for table in tables if table.name != "statistics"]
+    shown = [table for table in tables if table.name not in ("statistics", "selection")]
     for table in shown + (statistics if len(statistics) == 1 else []):
         console.print()
         console.print(to_terminal(table))

@@ -103,7 +103,7 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     try:
         drive(plan, conditions, request.resources() if pending else None, tracker, observer, request.address)
     except KeyboardInterrupt:
-        console.say("\nstopped; nothing is lost: run the same command again to go on")
+        console.say("\nstopped; nothing is lost: run the same command again to resume")
         return 130
     return _conclude(plan, tracker, console, time.monotonic() - started)
 

@@ -82,7 +82,7 @@ def run_study(request: StudyRequest, dry_run: bool = False) -> int:
     try:
         outcome = study(request, ConsoleObserver(console))
     except KeyboardInterrupt:
-        console.say("\nstopped; nothing is lost: run the same command again to go on")
+        console.say("\nstopped; nothing is lost: run the same command again to resume")
         return 130
     _show(outcome, console)
     return 0 if outcome.complete else 1

@@ -95,7 +95,7 @@ def tune_suite(request: TuneRequest) -> int:
     try:
         outcome = tune(request, ConsoleObserver(console))
     except KeyboardInterrupt:
-        console.say("\nstopped; nothing is lost: run the same command again to go on")
+        console.say("\nstopped; nothing is lost: run the same command again to resume")
         return 130
     if outcome.tuned:
         console.print(tuned_table(outcome.tuned))

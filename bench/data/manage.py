@@ -70,7 +70,7 @@ def deviations(dataset: Dataset, spec: DatasetSpec) -> list[str]:
     """A sentence about the splits whose size is not the published one, such as those of a subset; or none."""
     sizes = []
     for domain in dataset.domains:
-        published = spec.counts.get(domain)
+        published = spec.published_sizes().get(domain)
         found = len(dataset.train[domain]), len(dataset.test[domain])
         if published and found != published:
             sizes.append("{} {}/{} instead of {}/{}".format(domain, *found, *published))

@@ -61,9 +61,9 @@ def assemble(
     seed, training = config.seed, config.training
     dataset = load_dataset(config.dataset.name, config.dataset.options, data_root)
     notes = deviations(dataset, dataset_spec(config.dataset.name, config.dataset.options, data_root))
+    partition = partition_of(config, dataset)  # first, so that an impossible one is refused before embedding
     if config.encoder is not None:
         dataset = _embedded(dataset, config.encoder, device)
-    partition = partition_of(config, dataset)
     method = _method(config)
     task = _task(config, method, dataset, partition, device)
     _check(config, method, task)

@@ -125,6 +125,8 @@ class CellRun:
     def _finish(self) -> None:
         if self._config.seed == 0:  # one picture per row is enough
             write_projection(self.folder.projection, self._federation.problem, self._federation.server)
+        if (predictions := self._federation.predictions()) is not None:
+            predictions.write(self.folder.predictions)
         self.folder.finish(self._result())
 
     def _result(self) -> Result:

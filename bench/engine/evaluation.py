@@ -25,6 +25,8 @@ class Scores(NamedTuple):
     validation: float | None
     by_others: dict[str, float]
     """Name of another way to predict → its mean accuracy over the test sets."""
+    right: dict[str, Tensor]
+    """Domain → whether the prediction is right, sample by sample; where `test` has an accuracy."""
 
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
@@ -39,13 +41,14 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
         ]
         hits = [correct(problem, server, state, samples) for samples in alike]
         own = fraction(torch.cat(hits)) if hits else None
-        return Scores(test={}, own=own, validation=validation, by_others={})
+        return Scores(test={}, own=own, validation=validation, by_others={}, right={})
     right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if problem.own_test.get(client) else None,
         validation=validation,
         by_others=scores_by_others(problem, server, state),
+        right={domain: hits.cpu() for domain, hits in right.items()},
     )
 
 
@@ -66,12 +69,14 @@ def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> 
 
 def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
     """Whether the prediction is right, sample by sample."""
+    return predicted(problem, server, state, samples) == samples.y
+
+
+def predicted(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
+    """The predicted class, sample by sample."""
     task, method = problem.task, problem.method
     with task.evaluation():
-        parts = [
-            method.predict(task, server, state, x).argmax(dim=1) == y
-            for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
-        ]
+        parts = [method.predict(task, server, state, x).argmax(dim=1) for x in samples.x.split(PIECE)]
     return torch.cat(parts)
 
 

@@ -8,11 +8,13 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.evaluation import correct, fraction, own_accuracy, scores_by_others
+from bench.engine.evaluation import correct, fraction, own_accuracy, predicted, scores_by_others
 from bench.engine.hosts.base import Hosts
 from bench.engine.problem import Problem
+from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
@@ -30,6 +32,8 @@ class Federation:
         self._exchanges = problem.exchanges()
         self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
+        self._guesses: dict[str, Tensor] = {}
+        self._right: dict[str, Tensor] = {}
 
     @property
     def server(self) -> State:
@@ -90,6 +94,9 @@ class Federation:
         if method.has_global_model and not (personal and has_private_state):
             return self._score_global_model(personal)
         everyone = self.hosts.score(self._server, self._clients)
+        if not method.has_global_model:
+            names = self.problem.test
+            self._right = {name: torch.stack([s.right[name] for s in everyone]).sum(dim=0) for name in names}
         test = (
             self._score_global_model(personal=False).get("test", {})
             if method.has_global_model
@@ -102,10 +109,10 @@ class Federation:
         return _with_others(scored, others)
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
-        right = {
-            name: correct(self.problem, self._server, None, samples)
-            for name, samples in self.problem.test.items()
-        }
+        tests = self.problem.test
+        self._guesses = {name: predicted(self.problem, self._server, None, tests[name]) for name in tests}
+        right = {name: guesses == tests[name].y for name, guesses in self._guesses.items()}
+        self._right = right
         held_out = [
             fraction(correct(self.problem, self._server, None, samples))
             for samples in self.problem.validation.values()
@@ -114,6 +121,20 @@ class Federation:
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
         scored = _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
         return _with_others(scored, scores_by_others(self.problem, self._server, None))
+
+    def predictions(self) -> Predictions | None:
+        """What the last evaluation predicted on the test sets; None without test sets.
+
+        Of the global model; of a method without one, how many of the clients' models are right.
+        """
+        if not self._right:
+            return None
+        return Predictions(
+            digests={name: labels_digest(self.problem.test[name].y.cpu().numpy()) for name in self._right},
+            right={name: hits.cpu().numpy() for name, hits in self._right.items()},
+            models=1 if self._guesses else len(self._clients),
+            predicted={name: guesses.cpu().numpy() for name, guesses in self._guesses.items()},
+        )
 
     def save(self, folder: Path) -> None:
         save_state(self._server, folder / "server.pt")

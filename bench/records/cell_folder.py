@@ -3,6 +3,7 @@
 config.json     what the cell is
 rounds.jsonl    one line per round
 projection.npz  test samples around the anchors of their classes, for a method with anchors at seed 0
+predictions.npz what the final model predicts for every test sample (see `predictions.py`)
 checkpoint/     where the cell stands, until it is done
 result.json     written last: its presence means done
 error.json      why it failed, until it succeeds
@@ -39,6 +40,10 @@ class CellFolder:
     @property
     def projection(self) -> Path:
         return self.path / "projection.npz"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.npz"
 
     @property
     def checkpoints(self) -> Path:

@@ -13,6 +13,7 @@ from bench.errors import UserError
 from bench.records.cell_folder import CellFolder, as_record
 from bench.records.config import CellConfig
 from bench.records.files import read_json
+from bench.records.predictions import Predictions, read_predictions
 from bench.records.run_folder import RunFolder
 from bench.records.schema import (
     PartitionRecord,
@@ -48,6 +49,8 @@ class CellRecord:
     """What was changed of the suite for its run: dotted key → value."""
     projection: Path | None = None
     """The file with test samples and anchors in two dimensions, if there is one."""
+    predictions_file: Path | None = None
+    """The file with the final predictions on the test sets; cells of older versions have none."""
 
     @property
     def name(self) -> str:
@@ -89,6 +92,11 @@ class CellRecord:
     def as_published(self) -> bool:
         """Whether the cell follows a paper's code to the letter, best round on test included."""
         return bool(self.hyperparameters.get("as_published"))
+
+    @cached_property
+    def predictions(self) -> Predictions | None:
+        """The final predictions on the test sets, read when first asked for; None if they were not kept."""
+        return read_predictions(self.predictions_file) if self.predictions_file else None
 
     def accuracy(self, domain: str) -> float | None:
         """Test accuracy on a domain as a fraction, of the final round; None if there is no finite value.
@@ -206,6 +214,7 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
         tuning=plan.tuning if planned.tuned else None,
         settings=plan.settings or {},
         projection=folder.projection if folder.projection.is_file() else None,
+        predictions_file=folder.predictions if result and folder.predictions.is_file() else None,
     )
 
 

@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bench.records.config import SCHEMA
 
+DEFAULT_ROW = " (default)"
+"""What the label of a row with default hyperparameters ends with, where a tuned row stands beside it."""
+
 
 def average(accuracies: Mapping[str, float]) -> float:
     """AVG: the unweighted mean over the domains."""

@@ -74,7 +74,7 @@ def run_cells(
 class KeptTrial(tune.Trainable):
     """A process that takes one job after the other.
 
-    Cells keep their own checkpoints, so Tune's are switched off and a retried trial goes on where it was.
+    Cells keep their own checkpoints, so Tune's are switched off and a retried trial resumes where it was.
     """
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:

@@ -36,7 +36,7 @@ def watched() -> Iterator[None]:
         if not died.is_set():
             raise
         raise UserError(
-            "Ray has died (killed, or out of memory); nothing is lost: run the same command again to go on"
+            "Ray has died (killed, or out of memory); nothing is lost: run the same command again to resume"
         ) from None
     finally:
         over.set()

@@ -26,7 +26,7 @@ HELD_OUT = 0.2
 MEASUREMENTS = 8
 """How often a trial is measured, at least; the first time is when ASHA may stop it first."""
 REDUCTION = 3
-"""Of the trials that come to a rung of ASHA, one in so many goes on."""
+"""Of this many trials that reach a rung of ASHA, one continues."""
 
 
 @dataclass(frozen=True)

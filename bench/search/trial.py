@@ -1,4 +1,4 @@
-"""One configuration in motion: its cells, one a seed and setting, advance side by side."""
+"""One configuration in motion: its cells, one per seed and setting, advance side by side."""
 
 from __future__ import annotations
 

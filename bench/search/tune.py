@@ -126,7 +126,7 @@ def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int)
     if kind := repeated_failure(journal, limits, lost):
         return (
             f"the search of {search.method} was ended: {limits.max_failures} trials failed with '{kind}' "
-            f"(see {search.directory / 'trials.jsonl'}); mend the cause and run the same command to go on"
+            f"(see {search.directory / 'trials.jsonl'}); mend the cause and run the same command to resume"
         )
     if Budget(search, limits).complete(journal):
         return None
@@ -134,7 +134,7 @@ def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int)
     died = f", {lost} lost their process" if lost else ""
     return (
         f"the search of {search.method} is not complete ({ended} trials ended{died}); run the same command "
-        "to go on"
+        "to resume"
     )
 
 

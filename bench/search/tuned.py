@@ -19,7 +19,7 @@ from bench.validation import validated
 SCHEMA = 1
 FOLDER = Path("tuned")
 SHIPPED = SUITES / "tuned"
-"""Hyperparameters that ship with a suite, for the versions of suite and space they were chosen in."""
+"""Hyperparameters that ship with a suite, valid for its version and for the space they were chosen in."""
 DEFAULT = "(default)"
 """At the end of the label of a row that shows a method's defaults beside its tuned values."""
 
@@ -169,7 +169,7 @@ def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -
     if tuned.how.space_hash != _present_space(suite, tuned, data_root):
         raise UserError(f"{file}: the search space '{tuned.how.space}' has changed since; {again}")
     if not tuned.budget.complete:
-        raise UserError(f"{file} is of a search that has not spent its budget; {again} again to go on")
+        raise UserError(f"{file} is of a search that has not spent its budget; {again} again to resume")
     return tuned
 
 

@@ -71,7 +71,11 @@ def _by_key(run: Run) -> dict[CellKey, CellRecord]:
 
 def _plan(run: Run) -> dict[str, object]:
     suite = {"name": run.suite.name, "version": run.suite.version}
-    return {"suite": suite, "set": run.settings, "tuning": run.cells[0].tuning or {}}
+    return {
+        "suite": suite,
+        "set": run.settings,
+        "tuning": next((cell.tuning for cell in run.cells if cell.tuning), {}),
+    }
 
 
 def _domains(first: Run, second: Run, variant: str) -> tuple[str, ...]:

@@ -76,7 +76,10 @@ def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
 
 
 def _better(first: CellRecord, second: CellRecord) -> CellRecord:
-    """The finished one of two records of the same cell, with the projection of either."""
+    """The finished one of two records of the same cell, with the projection of either.
+
+    Predictions stay with their own result, since another machine may have predicted otherwise.
+    """
     better = second if first.result is None and second.result is not None else first
     return replace(better, projection=first.projection or second.projection)
 
@@ -166,7 +169,7 @@ def _changed_model(run: Run) -> str:
 
 def _budget(run: Run) -> Mapping[str, str]:
     """What was spent on tuning."""
-    tuning = run.cells[0].tuning
+    tuning = next((cell.tuning for cell in run.cells if cell.tuning), None)
     if not tuning:
         return {"budget": "none"}
     trials = {str(count) for count in trials_of(tuning).values()} or {str(tuning.get("trials", ABSENT))}

@@ -35,6 +35,20 @@ class Blocks:
 
     names: tuple[str, ...]
     scores: Mapping[str, tuple[float, ...]]
+    by_seed: Mapping[str, tuple[tuple[float, ...], ...]]
+    """Method → for each block, its score at each seed."""
+
+    def leads(self, method: str) -> list[list[float]]:
+        """Block → the scores of a method at each seed minus the block's mean over all methods.
+
+        Blocks are of unequal difficulty; without the mean, the middle half of all scores would be little
+        more than the scores in the blocks of middling difficulty.
+        """
+        levels = [statistics.fmean(block) for block in zip(*self.scores.values(), strict=True)]
+        return [
+            [value - level for value in values]
+            for values, level in zip(self.by_seed[method], levels, strict=True)
+        ]
 
 
 def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
@@ -69,17 +83,18 @@ def rank_runs(runs: Sequence[Run]) -> Ranking | None:
 
 def blocks_of(runs: Sequence[Run]) -> Blocks:
     """AVG by suite and variant of the ranked methods, by label, that have one everywhere."""
-    by_block: dict[str, dict[str, float]] = {}
+    by_block: dict[str, dict[str, tuple[float, ...]]] = {}
     for run in runs:
         for variant in run.variants:
             averages = {row.label: row.averages() for row in rows_of(run, variant) if row.ranked}
             by_block[row_name(run.suite.name, variant)] = {
-                label: statistics.fmean(by_seed.values()) for label, by_seed in averages.items() if by_seed
+                label: tuple(by_seed.values()) for label, by_seed in averages.items() if by_seed
             }
     labels = dict.fromkeys(label for block in by_block.values() for label in block)
     common = [label for label in labels if all(label in block for block in by_block.values())]
-    scores = {label: tuple(block[label] for block in by_block.values()) for label in common}
-    return Blocks(tuple(by_block), scores)
+    by_seed = {label: tuple(block[label] for block in by_block.values()) for label in common}
+    scores = {label: tuple(map(statistics.fmean, values)) for label, values in by_seed.items()}
+    return Blocks(tuple(by_block), scores, by_seed)
 
 
 def _average_ranks(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:

@@ -1,12 +1,13 @@
 """The accuracies of a table's rows by seed, in percent, from the records of their cells."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.records.reader import CellRecord, Run
-from bench.records.schema import Result, average, finite
+from bench.records.schema import DEFAULT_ROW, Result, average, finite, validations
+from reports.numbers.history import average_by_round
 
 BOUNDS = ("local", "central")
 REFERENCE = "fedavg"
@@ -27,6 +28,8 @@ class RowScores:
     label: str
     domains: tuple[str, ...]
     cells: tuple[CellRecord, ...]
+    default: bool = False
+    """Whether the row has default hyperparameters beside a tuned row of the same method."""
 
     @property
     def key(self) -> RowKey:
@@ -50,7 +53,7 @@ class RowScores:
     @property
     def ranked(self) -> bool:
         """Whether the row is a candidate for best and second best."""
-        return self.method not in BOUNDS and not self.as_published
+        return self.method not in BOUNDS and not self.as_published and not self.default
 
     @property
     def personalised(self) -> bool:
@@ -74,6 +77,26 @@ class RowScores:
         """Accuracy on the worst domain, for seeds with results on every domain."""
         return {seed: min(values.values()) for seed, values in self._complete().items()}
 
+    def final(self) -> BySeed:
+        """AVG of the last round, also for rows whose code selects another one."""
+        found = {}
+        for cell in self.cells:
+            test = (cell.result.final.test if cell.result else None) or {}
+            values = {name: value for name in self.domains if (value := finite(test.get(name))) is not None}
+            if len(values) == len(self.domains):
+                found[cell.seed] = 100 * average(values)
+        return found
+
+    def best_on_validation(self) -> BySeed:
+        """AVG of the evaluated round that is best on held-out data, the earliest of several."""
+        found = {}
+        for cell in self.cells:
+            judged = validations(cell.rounds) if cell.result else {}
+            averages = average_by_round(cell, self.domains)
+            if at := [number for number in judged if number in averages]:
+                found[cell.seed] = averages[max(at, key=lambda number: (judged[number], -number))]
+        return found
+
     def last_five(self) -> BySeed:
         """Mean AVG of the last five evaluated rounds."""
         return self._from_results(lambda result: result.last5_avg, 100)
@@ -90,14 +113,6 @@ class RowScores:
         """Mean over clients of own-test accuracy."""
         return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
 
-    def scores(self) -> dict[tuple[int, str], float]:
-        """Accuracy by (seed, domain), for seeds with results on every domain."""
-        return {
-            (seed, domain): value
-            for seed, values in self._complete().items()
-            for domain, value in values.items()
-        }
-
     def _from_results(self, get: Callable[[Result], object], scale: float) -> BySeed:
         values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
         return {seed: scale * value for seed, value in values.items() if value is not None}
@@ -110,13 +125,24 @@ class RowScores:
 
 
 def rows_of(run: Run, variant: str) -> list[RowScores]:
-    """The rows of one variant in the plan's order."""
+    """The rows of one variant in the plan's order; a row of default hyperparameters follows its tuned row."""
     domains = domains_of(run, variant)
     grouped: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in run.cells:
         if cell.variant == variant:
             grouped.setdefault((cell.method, cell.label), []).append(cell)
-    return [RowScores(method, label, domains, tuple(cells)) for (method, label), cells in grouped.items()]
+    places = {key: place for place, key in enumerate(grouped)}
+    ordered = sorted(grouped, key=lambda key: (places[_tuned(key, grouped)], _tuned(key, grouped) != key))
+    return [
+        RowScores(*key, domains, tuple(grouped[key]), default=_tuned(key, grouped) != key) for key in ordered
+    ]
+
+
+def _tuned(key: RowKey, rows: Collection[RowKey]) -> RowKey:
+    """The tuned row that a row of default hyperparameters stands beside; the row itself if there is none."""
+    method, label = key
+    tuned = (method, label.removesuffix(DEFAULT_ROW))
+    return tuned if tuned in rows else key
 
 
 def domains_of(run: Run, variant: str) -> tuple[str, ...]:

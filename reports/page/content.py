@@ -93,14 +93,14 @@ def _table_entry(entry: Entry) -> dict[str, Any]:
         "text": entry.text,
         "mean": short(entry.mean, 6),
         "std": short(entry.std, 6),
-        "n": entry.n,
+        "n": entry.n or None,
         "mark": entry.mark,
         "signs": list(entry.signs),
         "interval": [short(bound, 6) for bound in entry.interval or ()],
         "p": short(entry.p, 3),
         "p_best": short(entry.p_best, 3),
     }
-    return {key: value for key, value in content.items() if value not in (None, "", [], 0)}
+    return {key: value for key, value in content.items() if value is not None and value not in ("", [])}
 
 
 def _summary(by_seed: BySeed) -> list[float | int | None]:

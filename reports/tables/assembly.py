@@ -7,7 +7,7 @@ from reports.numbers.scores import BOUNDS, RowKey, RowScores, by_bounds, referen
 from reports.published.printed import Printed, printed_numbers
 from reports.tables.caption import caption
 from reports.tables.columns import Column, differences, printed
-from reports.tables.notes import footnotes_for, reference_note, row_signs, unverified_note
+from reports.tables.notes import footnotes_for, reference_note, row_notes, row_signs
 from reports.tables.table import Entry, Footnote, Row, Table
 
 NOT_CONCERNED = Entry("")
@@ -38,7 +38,7 @@ def assemble(
         remarks = [*remarks, *reference_note(described)]
     text, mixed = caption(run, variant, described)
     shown = [row for section in sections for row in section]
-    notes = footnotes_for(described, shown, reference) + unverified_note(described)
+    notes = footnotes_for(described, shown, reference) + row_notes(described)
     return Table(
         suite=run.suite.name,
         variant=variant,

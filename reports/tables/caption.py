@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bench.records.config import CellConfig
 from bench.records.reader import CellRecord, Run
-from bench.records.schema import row_name
+from bench.records.schema import DEFAULT_ROW, row_name
 from reports.numbers.scores import RowScores
 from reports.numbers.tuning import tuning_budget
+from reports.tables.notes import still_improving
 from reports.tables.table import Footnote
 
 
@@ -41,7 +42,12 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
     seeds = agreed("number of seeds", ((row.cells[0].row, str(len(row.cells))) for row in rows))
     counts = {"1": "one seed", "mixed": "mean ± sample std over seeds (numbers of seeds differ)"}
     over = counts.get(seeds, f"mean ± sample std over {seeds} seeds")
-    tuning = agreed("hyperparameters", ((cell.row, _hyperparameters(cell)) for cell in cells))
+    tuned = [cell for row in rows for cell in row.cells if not row.default]
+    tuning = agreed("hyperparameters", ((cell.row, _hyperparameters(cell)) for cell in tuned))
+    if len(tuned) < len(cells):
+        tuning += f"; suite defaults in rows marked{DEFAULT_ROW}"
+    rising = dict.fromkeys(row.cells[0].row for row in rows if still_improving(row))
+    improving = [f"still improving at the last round: {', '.join(rising)};"] if rising else []
     encoders = any(cell.config and cell.config.encoder for cell in cells)
     encoder = [f"encoder: {of_configs('encoder', _encoder)};"] if encoders else []
     statements = [
@@ -51,6 +57,7 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
         f"hyperparameters: {tuning};",
         f"validation: {of_configs('validation share', _validation)};",
         f"rounds: {of_results('number of rounds', _rounds)};",
+        *improving,
         f"data checksum: {of_results('data checksum', _checksum)};",
         f"commit: {of_results('commit', _commit)}.",
     ]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.numbers.scores import BySeed, RowKey, RowScores, reference_of
-from reports.numbers.statistics import Scores, against, confidence_interval, leads_clearly, mean_and_std
+from reports.numbers.statistics import against, confidence_interval, leads_clearly, mean_and_std
 from reports.tables.table import MISSING, Entry, Mark, number, signed_number
 
 NOT_AHEAD = "≈"
@@ -26,12 +26,10 @@ def measured(
     rows: Sequence[RowScores],
     values: Sequence[BySeed],
     lower_is_better: bool = False,
-    tested: Sequence[Scores] | None = None,
 ) -> Column:
     """Mean ± sample std over seeds, the best and the second of the ranked rows marked.
 
-    The best carries a sign if it is not significantly ahead of the runner-up, judged by the `tested` scores
-    of each row, which are the values themselves unless given.
+    The best carries a sign if it is not significantly ahead of the runner-up.
     """
     entries = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
     means = {
@@ -40,10 +38,8 @@ def measured(
         if row.ranked and (mean := entries[index].mean) is not None
     }
     marks = dict(zip(means, _marks(list(means.values()), lower_is_better), strict=True))
-    if tested is None:
-        sense = -1 if lower_is_better else 1
-        tested = [{(seed, ""): sense * value for seed, value in by_seed.items()} for by_seed in values]
-    clear = _is_clear(marks, tested)
+    sense = -1 if lower_is_better else 1
+    clear = _is_clear(marks, [{seed: sense * value for seed, value in by_seed.items()} for by_seed in values])
     for index, mark in marks.items():
         signs = (*entries[index].signs, NOT_AHEAD) if mark == "best" and not clear else entries[index].signs
         entries[index] = replace(entries[index], mark=mark, signs=signs)
@@ -51,9 +47,9 @@ def measured(
 
 
 def averages(heading: str, rows: Sequence[RowScores]) -> Column:
-    """The AVG of each row, tested over seeds × domains against FedAvg and against the best."""
-    scores = {row.key: row.scores() for row in rows}
-    column = measured(heading, rows, [row.averages() for row in rows], tested=list(scores.values()))
+    """The AVG of each row, tested over the seeds against FedAvg and against the best."""
+    scores = {row.key: row.averages() for row in rows}
+    column = measured(heading, rows, list(scores.values()))
     entries = dict(column.entries)
     contest = [row.key for row in rows if row.ranked and not entries[row.key].missing]
     if reference := reference_of(rows):
@@ -70,6 +66,12 @@ def averages(heading: str, rows: Sequence[RowScores]) -> Column:
         for key, comparison in zip(others, found, strict=True):
             entries[key] = replace(entries[key], p_best=comparison.p if comparison else None)
     return Column(heading, entries)
+
+
+def plain(heading: str, rows: Sequence[RowScores], values: Sequence[BySeed]) -> Column:
+    """Mean ± sample std over seeds, without marks for the best."""
+    entries = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
+    return Column(heading, {row.key: entry for row, entry in zip(rows, entries, strict=True)})
 
 
 def gains(heading: str, rows: Sequence[RowScores], reference: RowScores) -> Column:
@@ -136,7 +138,7 @@ def _marks(values: Sequence[float], lower_is_better: bool) -> list[Mark]:
     return ["best" if value == first else "second" if value == second else "" for value in shown]
 
 
-def _is_clear(marks: Mapping[int, Mark], tested: Sequence[Scores]) -> bool:
+def _is_clear(marks: Mapping[int, Mark], tested: Sequence[BySeed]) -> bool:
     """Whether there is a single best that is significantly ahead of every second."""
     best = [index for index, mark in marks.items() if mark == "best"]
     if len(best) != 1:

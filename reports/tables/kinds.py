@@ -9,6 +9,7 @@ from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, averages, gains, measured
 from reports.tables.notes import AVERAGE
+from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
 from reports.tables.unseen import unseen_table
@@ -28,14 +29,16 @@ _SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}
 
 
 def tables_of(run: Run) -> list[Table]:
-    """The tables that the plan asks for, then the statistics of each variant."""
+    """The tables that the plan asks for, then the statistics and the selection rules of each variant."""
     if run.kind not in _KINDS:
         raise UserError(
             f"plan.json asks for the unknown table kind '{run.kind}'; {nearest(run.kind, _KINDS)}"
         )
     if (setting := _SETTINGS.get(run.kind)) and not getattr(run.layout, setting):
         raise UserError(f"plan.json has no table.{setting}; run the suite again to write the plan again")
-    return _KINDS[run.kind](run) + [summary_table(run, variant) for variant in run.variants]
+    tables = _KINDS[run.kind](run)
+    tables += [summary_table(run, variant) for variant in run.variants]
+    return tables + [selection_table(run, variant) for variant in run.variants]
 
 
 def domain_table(run: Run, variant: str | None = None) -> Table:

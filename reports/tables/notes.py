@@ -3,22 +3,27 @@
 from collections.abc import Sequence
 
 from bench.records.reader import CellRecord
+from reports.numbers.convergence import FEWEST_ROUNDS, SMALLEST_RISE, trend
 from reports.numbers.scores import RowKey, RowScores, references_of
-from reports.numbers.statistics import FEWEST_SEEDS, SIGNIFICANCE
+from reports.numbers.statistics import FEWEST_SEEDS, FEWEST_TESTED, SIGNIFICANCE
 from reports.tables.columns import DIFFERS, NOT_AHEAD
 from reports.tables.table import Footnote, Row
 
 AS_PUBLISHED = "†"
 UNVERIFIED = "‡"
+IMPROVING = "↑"
 AVERAGE = "the unweighted mean over the domains, over the seeds with results on every domain."
-DEPENDENT = "the domains of one seed are not independent, so with few seeds p may be far too small"
 
 
 def footnotes_for(rows: Sequence[RowScores], table_rows: Sequence[Row], reference: str) -> list[Footnote]:
     """Explanations of the signs in use, then what failed, is unfinished or is not finite."""
     footnotes = sign_notes(table_rows, reference)
-    if all(len(row.cells) < FEWEST_SEEDS for row in rows):
-        footnotes.append(Footnote(f"Too few seeds: tests and intervals need at least {FEWEST_SEEDS}."))
+    if all(len(row.cells) < FEWEST_TESTED for row in rows):
+        footnotes.append(
+            Footnote(
+                f"Too few seeds for stars: tests need at least {FEWEST_TESTED}, intervals {FEWEST_SEEDS}."
+            )
+        )
     return footnotes + _gaps(rows)
 
 
@@ -26,16 +31,45 @@ def row_signs(rows: Sequence[RowScores]) -> dict[RowKey, tuple[str, ...]]:
     """The signs shown after the label of each row, collected over all variants."""
     signed: dict[RowKey, set[str]] = {}
     for row in rows:
-        found = {AS_PUBLISHED: row.as_published, UNVERIFIED: row.unverified}
+        found = {
+            AS_PUBLISHED: row.as_published,
+            UNVERIFIED: row.unverified,
+            IMPROVING: still_improving(row),
+        }
         signed.setdefault(row.key, set()).update(sign for sign, holds in found.items() if holds)
     return {key: tuple(sorted(signs)) for key, signs in signed.items()}
 
 
-def unverified_note(rows: Sequence[RowScores]) -> list[Footnote]:
-    """A footnote that names the methods which have not passed `bench check`, if there are any."""
-    labels = dict.fromkeys(row.label for row in rows if row.unverified)
-    text = f"the method has not passed `bench check`: {', '.join(labels)}."
-    return [Footnote(text, sign=UNVERIFIED)] if labels else []
+def still_improving(row: RowScores) -> bool:
+    """Whether the row was still improving when its training ended."""
+    found = trend(row)
+    return found is not None and found.still_improving
+
+
+def row_notes(rows: Sequence[RowScores]) -> list[Footnote]:
+    """Footnotes that name the rows still improving, not checked, or of default hyperparameters, if any."""
+    footnotes = []
+    if rising := dict.fromkeys(row.cells[0].row for row in rows if still_improving(row)):
+        footnotes.append(
+            Footnote(
+                f"still improving at the end: {', '.join(rising)}. A line fitted to AVG over the last fifth "
+                f"of the rounds (at least {FEWEST_ROUNDS}) rises by more than its standard error over the "
+                f"seeds and by more than {SMALLEST_RISE} points: longer training would change it.",
+                sign=IMPROVING,
+            )
+        )
+    if labels := dict.fromkeys(row.label for row in rows if row.unverified):
+        text = f"the method has not passed `bench check`: {', '.join(labels)}."
+        footnotes.append(Footnote(text, sign=UNVERIFIED))
+    if any(row.default for row in rows):
+        footnotes.append(
+            Footnote(
+                "(default): the same method with the suite's default hyperparameters, for comparison with "
+                "its tuned row; not ranked, not tested, and not counted in the correction. The reference is "
+                "tuned."
+            )
+        )
+    return footnotes
 
 
 def reference_note(rows: Sequence[RowScores]) -> list[Footnote]:
@@ -61,18 +95,17 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
     if DIFFERS in signs:
         footnotes.append(
             Footnote(
-                f"significantly different from {reference} (paired t-test over seeds × domains, "
-                f"Holm-corrected over the methods: p < {SIGNIFICANCE}, at least {FEWEST_SEEDS} seeds; "
-                f"{DEPENDENT}).",
+                f"significantly different from {reference} (paired t-test over the seeds' AVG, "
+                f"Holm-corrected over the methods: p < {SIGNIFICANCE}, at least {FEWEST_TESTED} seeds).",
                 sign=DIFFERS,
             )
         )
     if NOT_AHEAD in signs:
         footnotes.append(
             Footnote(
-                "not significantly ahead of the runner-up (paired t-test over seeds, for AVG over seeds × "
-                f"domains, Holm-corrected over the methods: p ≥ {SIGNIFICANCE}, or fewer than {FEWEST_SEEDS} "
-                "seeds).",
+                "not shown to be ahead of the runner-up (paired t-test over seeds, Holm-corrected over the "
+                f"methods: p ≥ {SIGNIFICANCE}, or fewer than {FEWEST_TESTED} seeds, with which nothing is "
+                "tested).",
                 sign=NOT_AHEAD,
             )
         )
@@ -83,7 +116,7 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
                 sign=AS_PUBLISHED,
             )
         )
-    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED}):
+    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED, IMPROVING}):
         have, planned = sign.split("/")
         footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
     return footnotes

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from bench.records.reader import Run
+from reports.numbers.bootstrap import interquartile_mean
 from reports.numbers.ranking import Blocks, Ranking, blocks_of, rank_runs
 from reports.numbers.scores import rows_of
-from reports.numbers.statistics import SIGNIFICANCE
-from reports.tables.notes import row_signs, unverified_note
-from reports.tables.table import Entry, Footnote, Row, Table, number, probability
+from reports.numbers.statistics import RESAMPLES, SIGNIFICANCE
+from reports.tables.notes import row_notes, row_signs
+from reports.tables.table import Entry, Footnote, Row, Table, number, probability, signed_number
 
 NAME = "ranking"
 
@@ -36,16 +37,19 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
         suite=NAME,
         variant="",
         caption=f"Ranks over {suites}: by mean AVG over seeds in each of {len(blocks.names)} settings.",
-        columns=("Average rank", *blocks.names),
+        columns=("Average rank", "IQM lead", *blocks.names),
         sections=(rows,),
-        footnotes=(*map(Footnote, _remarks(ranking)), *unverified_note(ranked)),
+        footnotes=(*map(Footnote, _remarks(ranking)), *row_notes(ranked)),
         name=NAME,
     )
 
 
 def _entries(label: str, rank: float, blocks: Blocks) -> tuple[Entry, ...]:
     average = Entry(number(rank), mean=rank, n=len(blocks.names))
-    return average, *(Entry(number(score), mean=score) for score in blocks.scores[label])
+    lead, (low, high) = interquartile_mean(blocks.leads(label))
+    text = f"{signed_number(lead)} [{signed_number(low)}, {signed_number(high)}]"
+    middle = Entry(text, mean=lead, interval=(low, high))
+    return average, middle, *(Entry(number(score), mean=score) for score in blocks.scores[label])
 
 
 def _remarks(ranking: Ranking) -> list[str]:
@@ -54,6 +58,9 @@ def _remarks(ranking: Ranking) -> list[str]:
     alike = "; ".join(", ".join(clique) for clique in ranking.cliques)
     return [
         "Only methods with a result in every setting are ranked; rank 1 is the best, ties share a rank.",
+        "IQM lead: interquartile mean, over seeds and settings, of AVG minus the mean AVG of the ranked "
+        f"methods in the same setting, in points; 95 % percentile bootstrap ({RESAMPLES} resamples) of the "
+        "seeds within each setting.",
         f"Friedman's test finds {found} at {SIGNIFICANCE} (p {p if p.startswith('<') else f'= {p}'}); "
         f"Nemenyi's critical difference of average ranks: {number(ranking.critical_difference)}.",
         f"Not significantly different: {alike}." if alike else "All methods differ significantly.",

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from bench.records.reader import Run
 from reports.numbers.scores import BySeed, RowKey, RowScores, by_bounds, reference_of, rows_of
-from reports.numbers.statistics import FEWEST_RESAMPLED, FEWEST_SEEDS, RESAMPLES, against
+from reports.numbers.statistics import FEWEST_SEEDS, FEWEST_TESTED
 from reports.numbers.targets import Effort, efforts
 from reports.tables.assembly import row_of
 from reports.tables.caption import name_of
-from reports.tables.columns import Column, averages, measured, summary
-from reports.tables.notes import DEPENDENT, reference_note, row_signs, sign_notes, unverified_note
+from reports.tables.columns import Column, averages, measured, plain, summary
+from reports.tables.gain_columns import TOO_FEW, gain_columns, tuning_columns
+from reports.tables.notes import reference_note, row_notes, row_signs, sign_notes
 from reports.tables.table import Entry, Footnote, Table, number, probability
 
-TOO_FEW = "too few seeds"
 NOT_REACHED = "not reached"
 MEGABYTE = 1e6
 
@@ -21,43 +21,43 @@ MEGABYTE = 1e6
 def summary_table(run: Run, variant: str) -> Table:
     """Methods × statistics for one variant."""
     rows = rows_of(run, variant)
+    reference = reference_of(rows)
     avg = averages("AVG", rows)
     columns = [Column("95 % interval", {key: _interval(entry) for key, entry in avg.entries.items()})]
     remarks = [
-        f"95 % interval: of the mean AVG over seeds; Student's t with fewer than {FEWEST_RESAMPLED} seeds, "
-        f"percentile bootstrap ({RESAMPLES} resamples) with {FEWEST_RESAMPLED} or more; intervals and tests "
-        f"need at least {FEWEST_SEEDS} seeds.",
-        f"p: paired t-test over seeds × domains, Holm-corrected over the methods; {DEPENDENT}.",
+        f"95 % interval: Student's, of the mean AVG over seeds. Intervals need at least {FEWEST_SEEDS} "
+        f"seeds, tests {FEWEST_TESTED}.",
+        "p: paired t-test over the seeds' AVG, Holm-corrected over the methods.",
     ]
     columns += _tests(rows, avg)
+    if reference and len(rows) > 1:
+        more, explained = gain_columns(rows, reference)
+        columns += more
+        remarks += explained
+    more, explained = tuning_columns(rows)
+    columns += more
+    remarks += explained
     if len(rows[0].domains) > 1:
-        remarks += _tests_over_seeds(rows)
         columns.append(measured("Worst", rows, [row.worst() for row in rows]))
         remarks.append("Worst: accuracy on the worst domain of each seed.")
         if run.kind != "domains":  # the table of domains has this column itself
             columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
             remarks.append("STD: standard deviation over the domains (ddof 0), lower is better.")
-    columns.append(_plain("Last 5", rows, [row.last_five() for row in rows]))
-    columns.append(_plain("Oracle", rows, [row.oracle() for row in rows]))
-    remarks.append(
-        "Last 5: mean AVG of the last five rounds. Oracle: AVG of the best round on test, which cannot be "
-        "known in advance; do not compare it with the other columns."
-    )
-    if reference := reference_of(rows):
+    if reference:
         columns += _costs(rows, reference)
         remarks.append(
             "Rounds, MB: rounds and megabytes (10⁶ bytes, up and down, all clients) until an evaluated round "
             f"first reaches the final AVG of {reference.label} at the same seed; mean over the seeds that "
             "reach it."
         )
-    columns.append(_plain("Time (s)", rows, [row.seconds() for row in rows]))
+    columns.append(plain("Time (s)", rows, [row.seconds() for row in rows]))
     remarks.append("Time: wall-clock time of the rounds, on whichever machine ran them.")
     signs = row_signs(rows)
     sections = tuple(
         tuple(row_of(row, columns, signs[row.key]) for row in section) for section in by_bounds(rows)
     )
     shown = [row for section in sections for row in section]
-    notes = [*map(Footnote, remarks), *reference_note(rows), *sign_notes(shown), *unverified_note(rows)]
+    notes = [*map(Footnote, remarks), *reference_note(rows), *sign_notes(shown), *row_notes(rows)]
     return Table(
         suite=run.suite.name,
         variant=variant,
@@ -96,32 +96,8 @@ def _tests(rows: Sequence[RowScores], avg: Column) -> list[Column]:
     return columns
 
 
-def _tests_over_seeds(rows: Sequence[RowScores]) -> list[str]:
-    """The more cautious test: one value per seed, because seeds are independent and domains are not."""
-    contest = [row for row in rows if row.ranked]
-    reference = reference_of(contest)
-    others = [row for row in contest if row is not reference]
-    if reference is None:
-        return []
-    found = against(_averages(reference), [_averages(row) for row in others])
-    tested = [f"{row.label} {probability(test.p)}" for row, test in zip(others, found, strict=True) if test]
-    if not tested:
-        return []
-    return [f"p vs {reference.label} from one AVG per seed, the more cautious test: {', '.join(tested)}."]
-
-
-def _averages(row: RowScores) -> dict[tuple[int, str], float]:
-    return {(seed, "AVG"): average for seed, average in row.averages().items()}
-
-
 def _probability(p: float | None) -> Entry:
     return Entry(TOO_FEW) if p is None else Entry(probability(p), mean=p)
-
-
-def _plain(heading: str, rows: Sequence[RowScores], values: Sequence[BySeed]) -> Column:
-    """Mean ± sample std, without marks for the best."""
-    entries = [summary(by_seed, len(row.cells)) for row, by_seed in zip(rows, values, strict=True)]
-    return Column(heading, {row.key: entry for row, entry in zip(rows, entries, strict=True)})
 
 
 def _costs(rows: Sequence[RowScores], reference: RowScores) -> list[Column]:

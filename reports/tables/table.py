@@ -20,7 +20,7 @@ class Entry:
     interval: tuple[float, float] | None = None
     """95 % interval of the mean over seeds."""
     p: float | None = None
-    """Corrected p-value of the paired test against the table's `reference`."""
+    """Corrected p-value of the paired test over seeds against the table's `reference`."""
     p_best: float | None = None
     """Corrected p-value of the paired test against the best method."""
     mark: Mark = ""
@@ -58,7 +58,7 @@ class Table:
     sections: tuple[tuple[Row, ...], ...]
     footnotes: tuple[Footnote, ...]
     name: str = "accuracy"
-    """What kind of table it is: accuracy, statistics or ranking."""
+    """What kind of table it is: accuracy, statistics, selection or ranking."""
     groups: tuple[str, ...] = ()
     """The heading that neighbouring columns share, one per column; "" for a column of its own."""
     reference: str = ""

@@ -34,9 +34,10 @@ def _over_variants(run: Run, in_variants: Sequence[RowScores]) -> list[RowScores
     for row in in_variants:
         for cell in row.cells:
             cells.setdefault(row.key, {}).setdefault(cell.seed, []).append(cell)
+    default = {row.key for row in in_variants if row.default}
     return [
-        RowScores(method, label, run.domains, tuple(map(_united, by_seed.values())))
-        for (method, label), by_seed in cells.items()
+        RowScores(*key, run.domains, tuple(map(_united, by_seed.values())), default=key in default)
+        for key, by_seed in cells.items()
     ]
 
 
@@ -50,6 +51,6 @@ def _united(cells: Sequence[CellRecord]) -> CellRecord:
         for cell in done
         for domain in (cell.result and cell.result.final.test) or ()
     }
-    # Without rounds: whichever round counts has been chosen here.
+    # Without rounds: whichever round counts has been chosen here. Predictions are those of one cell alone.
     result = done[0].result.model_copy(update={"final": FinalScores(test=test)})
-    return replace(done[0], variant="", rounds=[], result=result)
+    return replace(done[0], variant="", rounds=[], result=result, predictions_file=None)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bench.records.reader import Run
+from bench.records.schema import DEFAULT_ROW
 from reports.numbers.scores import BySeed, RowKey, RowScores, rows_of
-from reports.numbers.statistics import Scores, comparisons
+from reports.numbers.statistics import comparisons
 from reports.tables.assembly import assemble, printed_averages
 from reports.tables.columns import DIFFERS, Column, gain, measured, printed
 from reports.tables.notes import AVERAGE
@@ -45,7 +46,7 @@ def wrapped_tables(run: Run) -> list[Table]:
             for domain in in_variant[0].domains:
                 columns += _side_by_side(domain, families, partial(RowScores.on_domain, domain=domain))
         group = variant or "AVG"
-        columns += _side_by_side(group, families, RowScores.averages, RowScores.scores)
+        columns += _side_by_side(group, families, RowScores.averages, tested=True)
         for name, having in _named(families).items():
             numbers, papers = printed_averages(run, having, variant)
             if numbers:
@@ -61,16 +62,17 @@ def wrapped_tables(run: Run) -> list[Table]:
 
 
 def families_of(rows: Sequence[RowScores], wrapper: str) -> list[Family]:
-    """`fedprox` and every `WRAPPER+fedprox`, in the order of the plan."""
+    """`fedprox` and every `WRAPPER+fedprox`, in the order of the plan; default rows are families apart."""
     prefix = f"{wrapper}+"
-    bases = dict.fromkeys(row.method.removeprefix(prefix) for row in rows)
+    bases = dict.fromkeys((row.method.removeprefix(prefix), row.default) for row in rows)
     families = []
-    for base in bases:
-        plain = [row for row in rows if row.method == base]
-        wrapped = [row for row in rows if row.method == prefix + base]
+    for base, default in bases:
+        plain = [row for row in rows if (row.method, row.default) == (base, default)]
+        wrapped = [row for row in rows if (row.method, row.default) == (prefix + base, default)]
         named: dict[str, RowScores] = {}
         for row in wrapped:
-            name = _column_name(row.label, plain[0].label if plain else base, wrapper)
+            shown = plain[0].label.removesuffix(DEFAULT_ROW) if plain else base
+            name = _column_name(row.label.removesuffix(DEFAULT_ROW), shown, wrapper)
             named[row.label if name in named else name] = row
         families.append(Family(plain[0] if plain else None, named))
         families += [Family(other, {}) for other in plain[1:]]
@@ -86,19 +88,19 @@ def _side_by_side(
     group: str,
     families: Sequence[Family],
     values: Callable[[RowScores], BySeed],
-    scores: Callable[[RowScores], Scores] | None = None,
+    tested: bool = False,
 ) -> list[Column]:
-    """The plain column, then each wrapped one with its gain; gains are tested where there are scores."""
+    """The plain column, then each wrapped one with its gain, which is tested where asked for."""
     named = _named(families)
     columns = []
     for name, having in named.items():
-        columns.append(_measured(name, group, having, values, scores))
+        columns.append(_measured(name, group, having, values))
         if name == PLAIN:
             continue
         pairs = {key: (row, named[PLAIN][key]) for key, row in having.items() if key in named[PLAIN]}
         gains = {key: gain(ours, theirs, values) for key, (ours, theirs) in pairs.items()}
-        if scores:
-            found = comparisons([(scores(ours), scores(theirs)) for ours, theirs in pairs.values()])
+        if tested:
+            found = comparisons([(values(ours), values(theirs)) for ours, theirs in pairs.values()])
             for key, comparison in zip(pairs, found, strict=True):
                 if comparison and not gains[key].missing:
                     signs = (DIFFERS,) if comparison.significant else ()
@@ -123,9 +125,7 @@ def _measured(
     group: str,
     rows: Mapping[RowKey, RowScores],
     values: Callable[[RowScores], BySeed],
-    scores: Callable[[RowScores], Scores] | None,
 ) -> Column:
     here = list(rows.values())
-    tested = [scores(row) for row in here] if scores else None
-    column = measured(heading, here, [values(row) for row in here], tested=tested)
+    column = measured(heading, here, [values(row) for row in here])
     return Column(heading, {key: column.entries[row.key] for key, row in rows.items()}, group)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.records.schema import DEFAULT_ROW
+
 LABELS = {
     "local": "Local",
     "central": "Central",
@@ -88,6 +90,7 @@ def write_run(
                     "label": cell.label or LABELS.get(cell.method, cell.method),
                     "variant": cell.variant,
                     "seed": cell.seed,
+                    **({"tuned": False} if cell.label.endswith(DEFAULT_ROW) else {}),
                 }
                 for cell in cells
             ],

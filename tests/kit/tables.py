@@ -13,6 +13,11 @@ FEDAVG = [(0.80, 0.40), (0.82, 0.42), (0.84, 0.38)]
 FEDLSA = [(0.90, 0.50), (0.92, 0.52), (0.94, 0.48)]
 FEDPROX = [(0.82, 0.38), (0.78, 0.46), (0.86, 0.40)]
 
+FIVE_FEDAVG = [*FEDAVG, (0.81, 0.41), (0.83, 0.39)]
+FIVE_FEDLSA = [*FEDLSA, (0.91, 0.51), (0.93, 0.49)]
+FIVE_FEDPROX = [*FEDPROX, (0.80, 0.41), (0.84, 0.40)]
+"""Five seeds, from which on differences are tested."""
+
 
 def seeds(method: str, tests: Sequence[Sequence[float]], **options: Any) -> list[Planned]:
     return [Planned(method, seed, test, **options) for seed, test in enumerate(tests)]

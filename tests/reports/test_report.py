@@ -61,7 +61,7 @@ def test_a_report_goes_into_the_folder_of_its_run(tmp_path: Path) -> None:
 def test_tables_are_computed_once(tmp_path: Path) -> None:
     report = Report(load_run(three_methods(tmp_path, "digits")))
     assert report.tables is report.tables
-    assert [table.name for table in report.tables] == ["accuracy", "statistics"]
+    assert [table.name for table in report.tables] == ["accuracy", "statistics", "selection"]
 
 
 def test_formats_are_checked_before_anything_is_written(tmp_path: Path) -> None:

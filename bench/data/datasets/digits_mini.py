@@ -9,7 +9,7 @@
 never to change, so the same seed gives the same bytes on every machine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -57,6 +57,11 @@ class DigitsMini(DatasetSpec):
         "blended": (1750, 750),
         "fonts": (1750, 750),
     }
+
+    def published_sizes(self) -> Mapping[str, tuple[int, int] | None]:
+        """With a limit, those of the limited sets: nobody can lack files of what is built in."""
+        most = self.limit or max(max(sizes) for sizes in self.counts.values())
+        return {domain: (min(train, most), min(test, most)) for domain, (train, test) in self.counts.items()}
 
     def domain_names(self) -> tuple[str, ...]:
         return self.domains

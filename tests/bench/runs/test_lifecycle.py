@@ -357,6 +357,6 @@ def test_a_request_to_stop_ends_everything_and_says_how_to_go_on(
     finally:
         kill_session(process)
     assert process.returncode == 130
-    assert "run the same command again to go on" in text
+    assert "run the same command again to resume" in text
     assert errors == ""
     assert any(out.glob("*/cells/*/checkpoint/round-*"))

@@ -236,7 +236,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
         finally:
             kill_session(process)
         assert (process.returncode, errors) == (130, "")
-        assert "run the same command again to go on" in text
+        assert "run the same command again to resume" in text
         work.finish(work.start())
         assert_as_undisturbed(work, tmp_path / "undisturbed")
         assert read(next((tmp_path / "runs").rglob("history.json")))["trials"]

@@ -14,6 +14,7 @@ from tests.kit.browser import opened
 from tests.kit.page import labels, lines_drawn, page_of
 from tests.kit.rounds import rounds, write_rounds
 from tests.kit.run_folders import COMMIT, Planned, write_run
+from tests.kit.tables import FIVE_FEDAVG, FIVE_FEDLSA, seeds
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -27,7 +28,7 @@ def test_the_same_records_give_the_same_bytes(page_run: Path, page_file: Path, t
 
 
 def test_the_table_shows_what_the_tables_say(browser: Any, page_run: Path, page_file: Path) -> None:
-    table, statistics = tables_of(load_run(page_run))
+    table, statistics, _ = tables_of(load_run(page_run))
     with opened(browser, page_file) as page:
         texts = page.locator("#statistics tbody td").all_inner_texts()
         assert texts[: len(statistics.columns)] == [
@@ -70,14 +71,34 @@ def test_values_that_are_missing_stay_last_whichever_way(browser: Any, tmp_path:
         assert labels(page) == ["FedProx", "FedLSA", "FedAvg"]
 
 
+def test_five_seeds_have_a_p_and_the_selection_rules_stand_below(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path, seeds("fedavg", FIVE_FEDAVG) + seeds("fedlsa", FIVE_FEDLSA))
+    with opened(browser, page_of(run)) as page:
+        page.locator("#overview tbody tr", has_text="FedLSA").locator("td").nth(2).hover()
+        assert "p against FedAvg < 0.001" in re.sub(r"\s+", " ", page.locator("#tooltip").inner_text())
+        assert page.locator("#selection thead th").all_inner_texts()[1:] == [
+            "Final",
+            "Last 5",
+            "Oracle (do not compare)",
+        ]
+        assert page.locator("#sections a", has_text="Selection").count() == 1
+
+
+def test_a_row_that_still_improves_has_its_sign(browser: Any, page_run: Path, page_file: Path) -> None:
+    (table, *_) = tables_of(load_run(page_run))
+    rising = [row.label for row in table.rows if "↑" in row.signs]
+    with opened(browser, page_file) as page:
+        heads = page.locator("#overview tbody th", has_text="↑")
+        assert rising and heads.locator("button").all_inner_texts() == rising
+        assert page.locator("#overview .footnotes li", has_text="still improving at the end").count() == 1
+
+
 def test_a_value_tells_its_seeds_and_spread_to_mouse_and_keyboard(browser: Any, page_file: Path) -> None:
     with opened(browser, page_file) as page:
         page.locator("#overview tbody tr", has_text="FedLSA").locator("td").first.hover()
         assert re.sub(r"\s+", " ", page.locator("#tooltip").inner_text()) == (
             "FedLSA, mnist seeds 3 mean 81.000 std over seeds 1.000 95 % interval 78.52 to 83.48"
         )
-        page.locator("#overview tbody tr", has_text="FedLSA").locator("td").nth(2).hover()
-        assert "p against FedAvg < 0.001" in re.sub(r"\s+", " ", page.locator("#tooltip").inner_text())
         page.locator("#overview td[tabindex='0']").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")

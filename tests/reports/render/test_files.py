@@ -44,9 +44,9 @@ def test_files_have_the_name_asked_for_and_nothing_else_is_left(run_dir: Path) -
 
 def test_all_variants_are_in_one_file_with_one_csv_header(run_dir: Path, tmp_path: Path) -> None:
     markdown, latex, lines = write(run_dir, FORMATS, tmp_path / "out")
-    assert markdown.read_text().count("| Method") == 4  # accuracies and statistics of two variants
+    assert markdown.read_text().count("| Method") == 6  # three tables for each of two variants
     labels = re.findall(r"\\label{(.*)}", latex.read_text())
-    kinds = ("0.1", "0.5", "0.1-statistics", "0.5-statistics")
+    kinds = ("0.1", "0.5", "0.1-statistics", "0.5-statistics", "0.1-selection", "0.5-selection")
     assert labels == [f"tab:quickstart-{kind}" for kind in kinds]
     rows = list(csv.DictReader(io.StringIO(lines.read_text())))
     accuracies = [row["variant"] for row in rows if row["table"] == "accuracy"]

@@ -60,7 +60,7 @@ def test_html_cells_carry_their_numbers_for_sorting_and_in_words(table: Table) -
                 text = attributes.get(name)
                 assert (float(text) if text else 0) == pytest.approx(value or 0)
     best = next(attributes for attributes, cell in zip(cells, shown, strict=True) if cell.p is not None)
-    assert best["title"] == "3 seeds; 95 % interval 71.02 to 75.98; p <0.001 against FedAvg"
+    assert best["title"] == "5 seeds; 95 % interval 72.26 to 74.74; p <0.001 against FedAvg"
 
 
 def test_html_marks_best_and_second_and_escapes_everything() -> None:

@@ -37,8 +37,8 @@ def test_markdown_has_a_line_a_method_and_the_marks(table: Table) -> None:
     assert by_label["FedAvg"][0] == "<ins>82.00 ± 2.00</ins>"
     assert by_label["FedProx"] == ["–"] * 5
     assert by_label["*Local*"][0] == "50.00 ± 0.00"
-    assert by_label[cells[5][0]][0] == "70.00 ± 0.00<sup>2/3</sup>"
-    assert "- <sup>2/3</sup> 2 of 3 seeds." in text
+    assert by_label[cells[5][0]][0] == "70.00 ± 0.00<sup>4/5</sup>"
+    assert "- <sup>4/5</sup> 4 of 5 seeds." in text
     assert r"<β" not in text.replace(r"\<β", "")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.records.reader import load_run
 from bench.records.schema import Oracle, RoundRecord
 from reports.tables.kinds import domain_table, variant_table
+from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from tests.kit.run_folders import Planned, write_run
 from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
@@ -33,7 +34,9 @@ def test_a_run_as_published_that_lost_its_best_round_has_no_number(tmp_path: Pat
     table = domain_table(load_run(tmp_path))
     assert set(texts(table, "ggeur")) == {"–"}
     assert "Not finite, treated as missing: ggeur seed 0 on mnist, fonts." in notes(table)
-    assert entry(summary_table(load_run(tmp_path), ""), "ggeur", "Oracle").missing
+    table = selection_table(load_run(tmp_path), "")
+    assert entry(table, "ggeur", "Oracle (do not compare)").missing
+    assert entry(table, "ggeur", "Final").text == "70.00"
 
 
 def test_a_run_as_published_is_marked_and_not_ranked(tmp_path: Path) -> None:

@@ -6,7 +6,20 @@ import pytest
 from scipy import stats
 
 from tests.kit.run_folders import Planned
-from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, entry, make, notes, row, seeds, texts
+from tests.kit.tables import (
+    FEDAVG,
+    FEDLSA,
+    FEDPROX,
+    FIVE_FEDAVG,
+    FIVE_FEDLSA,
+    FIVE_FEDPROX,
+    entry,
+    make,
+    notes,
+    row,
+    seeds,
+    texts,
+)
 
 
 def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
@@ -27,8 +40,8 @@ def test_means_spreads_and_differences_by_hand(tmp_path: Path) -> None:
 
 def test_a_significant_lead_has_no_sign_and_no_footnote(tmp_path: Path) -> None:
     # apart by 10 points everywhere but for 0.1, so that every column has a clear winner
-    ahead = [(0.90, 0.501), (0.921, 0.52), (0.94, 0.481)]
-    table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedlsa", ahead))
+    ahead = [(0.90, 0.501), (0.921, 0.52), (0.94, 0.481), (0.911, 0.51), (0.93, 0.491)]
+    table = make(tmp_path, seeds("fedavg", FIVE_FEDAVG) + seeds("fedlsa", ahead))
     for column in ("mnist", "fonts", "AVG"):
         assert entry(table, "FedLSA", column).mark == "best"
         assert "≈" not in entry(table, "FedLSA", column).signs
@@ -36,12 +49,12 @@ def test_a_significant_lead_has_no_sign_and_no_footnote(tmp_path: Path) -> None:
 
 
 def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
-    cells = seeds("fedavg", FEDAVG) + seeds("fedlsa", FEDLSA) + seeds("fedprox", FEDPROX)
-    table = make(tmp_path, [*cells, *seeds("central", [(0.99, 0.99)] * 3)])
-    gains = [2.0, -2.0, -4.0, 4.0, 2.0, 2.0]  # FedProx minus FedAvg by seed and domain
+    cells = seeds("fedavg", FIVE_FEDAVG) + seeds("fedlsa", FIVE_FEDLSA) + seeds("fedprox", FIVE_FEDPROX)
+    table = make(tmp_path, [*cells, *seeds("central", [(0.99, 0.99)] * 5)])
+    gains = [0.0, 0.0, 2.0, -0.5, 1.0]  # AVG of FedProx minus AVG of FedAvg by seed
     p = stats.ttest_1samp(gains, 0).pvalue
     lsa, prox = entry(table, "FedLSA", "AVG"), entry(table, "FedProx", "AVG")
-    assert (lsa.signs, lsa.p) == (("*",), pytest.approx(0, abs=1e-12))  # ten points at every pair
+    assert (lsa.signs, lsa.p) == (("*",), pytest.approx(0, abs=1e-12))  # ten points at every seed
     assert (prox.signs, prox.p) == ((), pytest.approx(p))
     # against FedLSA: FedAvg's differences are all −10 (p = 0), so FedProx's p is the larger, times one
     behind = stats.ttest_1samp([gain - 10 for gain in gains], 0).pvalue
@@ -49,15 +62,37 @@ def test_a_difference_to_fedavg_is_marked_with_its_p(tmp_path: Path) -> None:
     assert entry(table, "FedAvg", "AVG").p is None and entry(table, "Central", "AVG").p is None
     assert table.reference == "FedAvg"
     assert any(
-        note.startswith("* significantly different from FedAvg (paired t-test") for note in notes(table)
+        note.startswith("* significantly different from FedAvg (paired t-test over the seeds' AVG")
+        for note in notes(table)
     )
+
+
+def test_domains_of_a_seed_are_no_replications(tmp_path: Path) -> None:
+    """A gain that is the same on all domains of a seed counts once: over seeds × domains p would be tiny."""
+    domains = tuple("abcdef")
+    gains = [0.04, -0.01, 0.03, 0.02, 0.01]
+    theirs = [(0.5 + seed / 100,) * 6 for seed in range(5)]
+    ours = [tuple(value + gain for value in row) for row, gain in zip(theirs, gains, strict=True)]
+    table = make(tmp_path, seeds("fedavg", theirs) + seeds("fedlsa", ours), domains=domains)
+    found = entry(table, "FedLSA", "AVG")
+    assert found.p == pytest.approx(stats.ttest_1samp(gains, 0).pvalue) and found.p > 0.05
+    assert stats.ttest_1samp(gains * 6, 0).pvalue < 0.001
+    assert found.signs == ("≈",)
+
+
+def test_four_seeds_have_intervals_and_no_stars(tmp_path: Path) -> None:
+    table = make(tmp_path, seeds("fedavg", FIVE_FEDAVG[:4]) + seeds("fedlsa", FIVE_FEDLSA[:4]))
+    average = entry(table, "FedLSA", "AVG")
+    assert (average.p, average.p_best, average.signs) == (None, None, ("≈",))
+    assert average.interval is not None
+    assert any("or fewer than 5 seeds, with which nothing is tested" in note for note in notes(table))
 
 
 def test_two_seeds_have_neither_interval_nor_test_and_the_table_says_so(tmp_path: Path) -> None:
     table = make(tmp_path, seeds("fedavg", FEDAVG[:2]) + seeds("fedlsa", FEDLSA[:2]))
     average = entry(table, "FedLSA", "AVG")
     assert (average.p, average.p_best, average.interval) == (None, None, None)
-    assert "Too few seeds: tests and intervals need at least 3." in notes(table)
+    assert "Too few seeds for stars: tests need at least 5, intervals 3." in notes(table)
 
 
 def test_every_best_that_is_not_significantly_ahead_has_the_sign(tmp_path: Path) -> None:
@@ -67,12 +102,12 @@ def test_every_best_that_is_not_significantly_ahead_has_the_sign(tmp_path: Path)
 
 
 def test_a_lead_that_is_not_significant_is_bold_with_a_sign(tmp_path: Path) -> None:
-    # FedProx: 60, 62, 63, mean 61.67 against 61; differences by seed and domain 2, -2, -4, 4, 2, 2
+    # FedProx: 60, 62, 63, mean 61.67 against 61; differences of AVG 0, 0, 2
     table = make(tmp_path, seeds("fedavg", FEDAVG) + seeds("fedprox", FEDPROX))
     best = entry(table, "FedProx", "AVG")
     assert (best.text, best.mark, best.signs) == ("61.67 ± 1.53", "best", ("≈",))
     assert entry(table, "FedAvg", "AVG").signs == ()
-    assert any(note.startswith("≈ not significantly ahead of the runner-up") for note in notes(table))
+    assert any(note.startswith("≈ not shown to be ahead of the runner-up") for note in notes(table))
 
 
 def test_two_seeds_are_never_a_clear_lead(tmp_path: Path) -> None:
@@ -89,7 +124,7 @@ def test_one_seed_has_no_spread(tmp_path: Path) -> None:
 
 
 def test_equal_firsts_share_the_mark_and_leave_no_second(tmp_path: Path) -> None:
-    cells = seeds("fedavg", FEDAVG) + seeds("fedprox", FEDLSA) + seeds("fedlsa", FEDLSA)
+    cells = seeds("fedavg", FIVE_FEDAVG) + seeds("fedprox", FIVE_FEDLSA) + seeds("fedlsa", FIVE_FEDLSA)
     table = make(tmp_path, cells)
     for label in ("FedProx", "FedLSA"):
         assert (entry(table, label, "AVG").mark, entry(table, label, "AVG").signs) == ("best", ("≈", "*"))

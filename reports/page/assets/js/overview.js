@@ -1,5 +1,5 @@
 function overviewSection(content, showCells) {
-  const results = content.tables.filter((table) => table.name !== "statistics");
+  const results = content.tables.filter((table) => !["statistics", "selection"].includes(table.name));
   const missing = content.problems.length
     ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Some results are missing."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
   return section("overview", "Results", null, missing, oneOf(results, showCells));
@@ -8,6 +8,11 @@ function overviewSection(content, showCells) {
 function statisticsSection(content, showCells) {
   const tables = content.tables.filter((table) => table.name === "statistics");
   return tables.length ? section("statistics", "Statistics", null, oneOf(tables, showCells)) : null;
+}
+
+function selectionSection(content, showCells) {
+  const tables = content.tables.filter((table) => table.name === "selection");
+  return tables.length ? section("selection", "Selection rules", null, oneOf(tables, showCells)) : null;
 }
 
 // A table, or several with a menu to choose from.
@@ -20,7 +25,7 @@ function oneOf(tables, showCells) {
   return element("div", {}, element("div", { class: "tools" }, choice("Setting", options, 0, (place) => show(Number(place)))), holder);
 }
 
-const LOWER_IS_BETTER = /^(STD|p vs|Rounds|MB|Time)/;
+const LOWER_IS_BETTER = /^(STD|p vs|Detectable|Rounds|MB|Time)/;
 
 function resultTable(table, showCells) {
   const body = element("tbody");
