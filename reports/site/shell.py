@@ -47,10 +47,10 @@ def framed(table: Table, depth: int) -> str:
     words = caption.group(1) if caption else ""
     text = text.replace(caption.group(0) if caption else "", "")
     text = re.sub(
-        r'<tr data-method="([^"]+)"><th scope="row">(.*?)</th>',
+        r'<tr data-method="([^"]+)"><th scope="row">(.*?)(<sup>.*?</sup>)?</th>',
         lambda row: (
             f'<tr data-method="{row[1]}"><th scope="row">'
-            f'<a href="{"../" * depth}methods/{file_name(row[1])}">{row[2]}</a></th>'
+            f'<a href="{"../" * depth}methods/{file_name(row[1])}">{row[2]}</a>{row[3] or ""}</th>'
         ),
         text,
     )

@@ -14,8 +14,8 @@ from reports.site.shell import command, document, framed, picture, section
 def suite_page(report: Report, pictures: Sequence[str]) -> str:
     """`pictures` are the figures' files, relative to the page."""
     run = report.run
-    accuracy = [table for table in report.tables if table.name != "statistics"]
-    statistics = [table for table in report.tables if table.name == "statistics"]
+    accuracy = [table for table in report.tables if table.name == "accuracy"]
+    statistics = [table for table in report.tables if table.name != "accuracy"]
     parts = [
         section("Results", *(framed(table, 1) for table in accuracy), name="results"),
         section("Statistics", *(framed(table, 1) for table in statistics), name="statistics"),

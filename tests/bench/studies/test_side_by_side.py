@@ -62,9 +62,9 @@ def test_only_tuned_rows_are_said_to_be_tuned(request_both: RunRequest) -> None:
     run = load_run(compute(request_both.plan()))
     said = {cell.label: cell.tuning is not None for cell in run.cells}
     assert said == {"FedAvg": True, "FedAvg (default)": False, "FedProx": True}
-    notes = [note.text for note in Report(run).tables[0].footnotes]
-    mixed = next(note for note in notes if note.startswith("Mixed hyperparameters"))
-    assert "suite defaults except training.rounds = 1 (FedAvg (default))" in mixed
+    caption = Report(run).tables[0].caption
+    assert "hyperparameters: tuned (4 trials per method" in caption
+    assert "suite defaults in rows marked (default)" in caption
     commands = dict(zip(said, rerun_commands(run), strict=True))
     assert "optimiser.lr" in commands["FedAvg"] and "optimiser.lr" not in commands["FedAvg (default)"]
 
