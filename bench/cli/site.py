@@ -21,6 +21,7 @@ def site(
     """Write a static, searchable site of all results; open its index.html, no server is needed."""
     from bench.cli.console import make_console
     from bench.records.results_file import SUFFIX, read_results
+    from bench.words import counted
     from reports.site import write_site
 
     files = sorted(results.glob(f"*{SUFFIX}"))
@@ -30,7 +31,7 @@ def site(
         )
     runs = [read_results(file) for file in files]
     index = write_site(runs, _method_infos(runs), out)
-    make_console().say(f"{len(runs)} suites: {index}")
+    make_console().say(f"{counted(len(runs), 'suite')}: {index}")
 
 
 def _method_infos(runs: list[Run]) -> dict[str, MethodInfo]:

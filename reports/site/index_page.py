@@ -6,7 +6,8 @@ from html import escape
 from reports.published.printed import Paper
 from reports.site.facts import Facts, file_name, standings_of
 from reports.site.shell import document, framed, picture, section
-from reports.tables.table import number
+from reports.tables.columns import NOT_AHEAD
+from reports.tables.table import Table, number
 
 LEAD = (
     "Every number here was computed by this harness, from results in the repository that anybody can verify: "
@@ -56,9 +57,23 @@ def _suite_card(facts: Facts, name: str) -> str:
     run = facts.reports[name].run
     rows = [each for variant in run.variants for each in standings_of(run, variant)]
     first = next((each for each in rows if each.place == 1), None)
-    best = f"; best {first.row.label}, {number(statistics.fmean(first.averages))}" if first else ""
+    best = ""
+    if first:
+        caution = (
+            "" if _is_ahead(facts.reports[name].tables[0], first.row.label) else ", not shown to be ahead"
+        )
+        best = f"; highest AVG: {first.row.label}, {number(statistics.fmean(first.averages))}{caution}"
     methods = " ".join({each.row.label: None for each in rows})
     return _card(f"suites/{file_name(name)}", name, f"{run.suite.title}{best}", methods)
+
+
+def _is_ahead(table: Table, label: str) -> bool:
+    """Whether the table shows the row to be ahead of the runner-up, on AVG if it has such a column."""
+    row = next((row for row in table.rows if row.label == label), None)
+    if row is None:
+        return False
+    on_average = [entry for entry, name in zip(row.entries, table.columns, strict=True) if name == "AVG"]
+    return not any(NOT_AHEAD in entry.signs for entry in on_average or row.entries)
 
 
 def _method_card(facts: Facts, name: str) -> str:
