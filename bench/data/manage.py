@@ -70,7 +70,8 @@ def deviations(dataset: Dataset, spec: DatasetSpec) -> list[str]:
     """A sentence about the splits whose size is not the published one, such as those of a subset; or none."""
     sizes = []
     for domain in dataset.domains:
-        published = spec.published_sizes().get(domain)
+        # a user's own data have no published sizes, and a worker may not see their folder
+        published = spec.published_sizes()[domain] if domain in spec.counts else None
         found = len(dataset.train[domain]), len(dataset.test[domain])
         if published and found != published:
             sizes.append("{} {}/{} instead of {}/{}".format(domain, *found, *published))

@@ -13,7 +13,7 @@ from tests.kit.places import REPOSITORY
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.xdist_group("examples")
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_the_notebook_runs_and_shows_a_table(file: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(file, as_version=4)

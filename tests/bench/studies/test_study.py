@@ -67,7 +67,8 @@ def finished(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {name: file for name, file in files_below(folder).items() if name.endswith("result.json")}
 
 
-def test_a_study_that_is_killed_goes_on_where_it_was(suites: tuple[Path, Path], tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_study_that_is_killed_resumes_where_it_was(suites: tuple[Path, Path], tmp_path: Path) -> None:
     command = arguments(suites, tmp_path)
     runs = tmp_path / "runs"
     for place in ("tune/digits_two/*/cells/*/result.json", "digits_two/cells/*/result.json"):
