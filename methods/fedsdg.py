@@ -103,13 +103,13 @@ class FedSDG(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
             logits = task.logits(personal(shared, private, gates, places), batch.x)
-            return cross_entropy(logits, batch) + self.penalty(private, gates)
+            return cross_entropy(logits, batch) + batch.term("penalty", self.penalty(private, gates))
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         own_rates = (Group(match="private_", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
-        optimiser = task.optimiser.model_copy(update={"groups": (*own_rates, *task.optimiser.groups)})
+        optimiser = task.optimiser.with_groups(*own_rates)
         start = message["model"] | client["private"] | Tree({GATES: client[GATES]})
         own = [*client["private"], GATES]
         loss = self.objective(task, client, message)

@@ -18,6 +18,7 @@ from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, partition_spec, split_validation
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
+from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
@@ -84,6 +85,9 @@ def assemble(
         epochs=training.epochs,
         batch_size=training.batch_size,
         steps=training.steps,
+        schedule=training.schedule,
+        rounds=training.rounds,
+        recipe=recipe_of(training.augment, training.label_smoothing, task, _has_bytes(dataset)),
         train=train,
         validation=validation,
         test=_test_sets(dataset, partition, device) if tested else {},
@@ -156,6 +160,7 @@ def _task(
         seed=config.seed,
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
+        records_losses=config.evaluation.losses,
     )
 
 
@@ -169,6 +174,11 @@ def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) ->
 
     embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
     return normalised(embedded) if encoder.normalised else embedded
+
+
+def _has_bytes(dataset: Dataset) -> bool:
+    """Whether samples are pictures as they come from a file."""
+    return next(iter(dataset.train.values())).x.dtype == np.uint8
 
 
 def _split(

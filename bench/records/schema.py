@@ -42,6 +42,8 @@ class RoundRecord(Record):
     round: int
     test: dict[str, float] | None = None
     """Accuracy on each domain's test set, in rounds that were evaluated."""
+    test_loss: dict[str, float] | None = None
+    """Mean cross-entropy on each domain's test set, where losses are recorded; infinite ones are left out."""
     personal: float | None = None
     """Mean over the clients of accuracy on their own kind of data."""
     validation: float | None = None
@@ -51,6 +53,9 @@ class RoundRecord(Record):
     clients: int = 0
     dropped: int = 0
     """Clients whose reply held NaN or infinity and was left out."""
+    loss_terms: dict[str, float] | None = None
+    """The clients' training loss and its terms, where losses are recorded: means over the steps of a client
+    and then over the round's clients."""
     metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
     """Figures of the method's own."""
     seconds: float = 0.0

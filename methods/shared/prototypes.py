@@ -49,7 +49,8 @@ class PrototypeLearning(FedAlgorithm, ABC):
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = task.encode(y, batch.x)
             pull = self.pull(z, batch.y, message["prototypes"], message["known"])
-            return cross_entropy(task.logits_from(y, z), batch) + self.lam * batch.mean(pull)
+            classified = cross_entropy(task.logits_from(y, z), batch)
+            return classified + batch.term("pull", self.lam * batch.mean(pull))
 
         return loss
 
