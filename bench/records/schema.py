@@ -67,7 +67,7 @@ class RoundRecord(Record):
 
 
 class FinalScores(Record):
-    """The accuracies of the last round."""
+    """The accuracies of the last round, or of the one that early stopping chose."""
 
     test: dict[str, float | None] | None = None
     avg: float | None = None
@@ -81,6 +81,16 @@ class Oracle(Record):
 
     round: int | None = None
     avg: float | None = None
+
+
+class Selection(Record):
+    """The round that a result is taken from, where early stopping chose it by validation."""
+
+    round: int
+    validation: float
+    """Mean over the clients of accuracy on their held-out samples, in that round."""
+    reason: str
+    """Why the run ended when it did."""
 
 
 class Provenance(Record):
@@ -113,7 +123,10 @@ class Result(Record):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     cell_id: str = Field(alias="cell")
     rounds: int
+    """Rounds that were run."""
     final: FinalScores
+    selected: Selection | None = Field(default=None, exclude_if=lambda selected: selected is None)
+    """The round that `final` is of, where early stopping chose it; None: the last one."""
     last5_avg: float | None = None
     oracle: Oracle | None = None
     bytes_up: int = 0
