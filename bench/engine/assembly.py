@@ -18,6 +18,7 @@ from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, partition_spec, split_validation
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
+from bench.engine.batch_norm import check_last_batches
 from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError
@@ -78,6 +79,7 @@ def assemble(
         train[k] = _gather(dataset.train, kept, device)
         if training.validation > 0:
             validation[k] = _gather(dataset.train, held_out, device)
+    check_last_batches(task, train, training.batch_size)
     tested = config.evaluation.test
     problem = Problem(
         task=task,

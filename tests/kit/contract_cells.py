@@ -21,6 +21,7 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
     "vit": {"name": "vit_mini"},
+    "norm": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4, "use_bn": True},
 }
 NEED_CLIP = ("fedclip", "fedtpg")
 """Cells of these cannot be assembled without the weights of a CLIP model."""
