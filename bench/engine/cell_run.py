@@ -127,6 +127,9 @@ class CellRun:
             write_projection(self.folder.projection, self._federation.problem, self._federation.server)
         if (predictions := self._federation.predictions()) is not None:
             predictions.write(self.folder.predictions)
+        if self._conditions.keep_model:
+            self.folder.model.mkdir(exist_ok=True)
+            self._federation.save(self.folder.model)
         self.folder.finish(self._result())
 
     def _result(self) -> Result:
