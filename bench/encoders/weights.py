@@ -10,6 +10,7 @@ from bench.errors import UserError
 from bench.records.files import read_json, write_json
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 DISTRIBUTIONS = {"open_clip": "open_clip_torch", "timm": "timm"}
 
 
@@ -17,6 +18,8 @@ def weights_checksum(spec: EncoderSpec, cache_root: Path) -> str:
     """sha256 of the file; where a library knows the weights by name, the name and the library's version."""
     if spec.library == "bundled":
         return LITE0_SHA256
+    if spec.library == "language_model":
+        return MINILM_SHA256
     if spec.library == "pixels":
         return "none"
     if spec.file:
