@@ -56,7 +56,7 @@ def pooled_output(network: nn.Module, ids: Tensor, padding: int, pooling: Poolin
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
-    """Errors of the library become a sentence; its list of layers that are left out on purpose is not shown."""
+    """Turns errors of the library into a sentence, and keeps it from listing layers left out on purpose."""
     from transformers.utils import logging
 
     verbosity = logging.get_verbosity()

@@ -63,7 +63,9 @@ class Transformers(ModelSpec):
 
     def build_with(self, context: Context, shape: tuple[int, ...]) -> SplitModel:
         if not context.vocabulary:
-            raise UserError("model 'transformers' reads texts: choose a dataset of texts and leave encoder out")
+            raise UserError(
+                "model 'transformers' reads texts: choose a dataset of texts and leave encoder out"
+            )
         if context.vocabulary != vocabulary_digest(self.source):
             raise UserError(
                 f"the dataset has the tokens of another language model than '{self.source}'; set "

@@ -9,7 +9,7 @@ import pytest
 
 from bench.data import dataset_spec, load_dataset
 from bench.data.language_models import tokenizer_file, vocabulary_digest
-from bench.data.manage import OK, check
+from bench.data.manage import check
 from bench.data.tokens import tokenised
 from bench.errors import UserError
 from tests.kit.data import real_data, write_folder, write_zip
@@ -100,7 +100,7 @@ def test_damaged_files_are_named(lines: bytes, sentence: str, tmp_path: Path) ->
 
 def test_missing_things_are_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_zip(tmp_path / "reviews.zip", files())
-    with pytest.raises(UserError, match="domain 'books' in .* lacks a file; put the FDU-MTL reviews there"):
+    with pytest.raises(UserError, match=r"domain 'books' in .* lacks a file; put the FDU-MTL reviews there"):
         load_dataset("reviews", {"domains": ["books"]}, tmp_path, tmp_path / "cache")
     empty = tmp_path / "empty"
     empty.mkdir()
