@@ -23,10 +23,9 @@ def pretrained_network(folder: Path, attention: Attention = "sdpa") -> nn.Module
 
     Nothing in the folder is executed and nothing is downloaded.
     """
-    from transformers import AutoModel
-
+    library = _library()
     with _reading(folder):
-        network = AutoModel.from_pretrained(
+        network = library.AutoModel.from_pretrained(
             folder, attn_implementation=attention, use_safetensors=True, dtype=torch.float32, **NO_CODE
         )
     return _without_top(network)
@@ -34,11 +33,12 @@ def pretrained_network(folder: Path, attention: Attention = "sdpa") -> nn.Module
 
 def fresh_network(folder: Path, attention: Attention = "sdpa") -> nn.Module:
     """The transformer that the configuration in a folder describes, with weights newly drawn."""
-    from transformers import AutoConfig, AutoModel
-
+    library = _library()
     with _reading(folder):
-        config = AutoConfig.from_pretrained(folder, **NO_CODE)
-        network = AutoModel.from_config(config, attn_implementation=attention, trust_remote_code=False)
+        config = library.AutoConfig.from_pretrained(folder, **NO_CODE)
+        network = library.AutoModel.from_config(
+            config, attn_implementation=attention, trust_remote_code=False
+        )
     return _without_top(network)
 
 
@@ -57,8 +57,7 @@ def pooled_output(network: nn.Module, ids: Tensor, padding: int, pooling: Poolin
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
     """Turns errors of the library into a sentence, and keeps it from listing layers left out on purpose."""
-    from transformers.utils import logging
-
+    logging = _library().utils.logging
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -73,6 +72,13 @@ def _reading(folder: Path) -> Iterator[None]:
     finally:
         logging.set_verbosity(verbosity)
         logging.enable_progress_bar()
+
+
+def _library() -> Any:
+    """Imported where it is needed alone: it takes seconds."""
+    import transformers
+
+    return transformers
 
 
 def _without_top(network: Any) -> nn.Module:

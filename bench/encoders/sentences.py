@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from bench.data.language_models import language_model_folder
 from bench.encoders import EncoderSpec
@@ -23,7 +22,7 @@ AT_ONCE = {"cpu": 32, "cuda": 256}
 class SentenceEncoder:
     """A frozen language model on its device."""
 
-    model: nn.Module
+    model: Any
     padding: int
     """The id of tokens that are not real."""
     device: torch.device

@@ -23,7 +23,7 @@ def weights_checksum(spec: EncoderSpec, cache_root: Path) -> str:
     if spec.library == "pixels":
         return "none"
     if spec.file:
-        return _remembered_sha256(existing(spec), cache_root)
+        return remembered_sha256(existing(spec), cache_root)
     distribution = DISTRIBUTIONS[spec.library]
     try:
         return f"{spec.name} of {distribution} {version(distribution)}"
@@ -53,7 +53,7 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _remembered_sha256(file: Path, cache_root: Path) -> str:
+def remembered_sha256(file: Path, cache_root: Path) -> str:
     """Checkpoints are large: the sum is kept as long as place, size and time of the file are the same."""
     about = file.stat()
     state = f"{file.resolve()} {about.st_size} {about.st_mtime_ns}"
