@@ -149,7 +149,7 @@ def _task(
     first = next(iter(dataset.train.values()))
     spec = model_spec(config.model.model_dump())
     encoder = encoder_spec(config.encoder.name) if config.encoder is not None else None
-    context = Context(tuple(dataset.classes), encoder, cache_root())
+    context = Context(tuple(dataset.classes), encoder, cache_root(), dataset.vocabulary)
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config.seed, context).to(device)
     return Task(
         model=model,

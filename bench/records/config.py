@@ -73,7 +73,7 @@ class Evaluation(Section):
 
 
 class EncoderChoice(Section):
-    """The frozen network that turns images into features before anything is trained."""
+    """The frozen network that turns pictures or texts into features before anything is trained."""
 
     name: str
     normalised: bool = False
