@@ -1,23 +1,25 @@
 """CCVR: FedAvg whose classifier is trained again at the server, on features drawn from class Gaussians.
 
 Luo et al., "No Fear of Heterogeneity: Classifier Calibration for Federated Learning with Non-IID Data",
-NeurIPS 2021, Algorithm 1. z is what the classifier works on. Up, for each class c of a client with at least
-`min_class_count` samples: n_ck, the mean μ_ck and the covariance Σ_ck (1/n) of z, computed in double and sent
-in single precision. Server: N_c = Σ_k n_ck, μ_c = Σ_k n_ck μ_ck / N_c and
-Σ_c = (Σ_k n_ck (Σ_ck + μ_ck μ_ckᵀ) − N_c μ_c μ_cᵀ) / (N_c − 1), the unbiased covariance of the pooled features.
+NeurIPS 2021, Algorithm 1. z is what the classifier works on, under one model for all clients. Up, for each
+class c of a client with at least `min_class_count` samples: n_ck, the mean μ_ck and the covariance Σ_ck (1/n)
+of z, computed in double and sent in single precision. Server: N_c = Σ_k n_ck, μ_c = Σ_k n_ck μ_ck / N_c and
+Σ_c = (Σ_k n_ck (Σ_ck + μ_ck μ_ckᵀ) − N_c μ_c μ_cᵀ) / (N_c − 1), the unbiased covariance of all features.
 It draws `samples_per_class` features μ_c + εΣ_c^½, ε ~ N(0, I), for every class with N_c > 0 (Σ^½ = V√λVᵀ,
-eigenvalues below a millionth of the largest count as 0), and beginning at the averaged classifier takes
+eigenvalues below a millionth of the largest count as 0), and beginning at the model's own classifier takes
 `server_steps` steps of Adam on their cross-entropy, in mini-batches of `server_batch`, reshuffled when all
-have been seen. Random numbers are the same in every round. This calibrated classifier predicts; it is never
-sent, so the rounds are FedAvg's. The averaged classifier's accuracy is recorded beside it.
+have been seen. Random numbers are the same in every round. The calibrated model predicts; it is never sent,
+so the rounds are FedAvg's. The accuracy of FedAvg's model is recorded beside it.
 
-The paper calibrates once, after the last round. Here the classifier is calibrated after every round, so that
-every evaluated round shows what the method gives if it ends there. If nothing before the classifier is
-trained, the features never change: the statistics are sent once, before round 1, by all clients, and the same
-virtual features serve in all rounds. Otherwise they are of the client's own model at the end of its local work
-and travel with it in every round, which the bytes show.
+The paper calibrates once: after the last round clients get the model and send their statistics. Here this is
+done for every round, so that every evaluated round shows what the method gives if it ends there:
+- If something before the classifier is trained, clients compute the statistics with the model that they are
+  sent, before they train it, and send them with their reply. So round t calibrates the model of round t − 1,
+  as the paper does in t exchanges, and round 1 the initial model. The statistics travel in every round.
+- Otherwise features never change. All clients send the statistics once, before round 1; the virtual features
+  are drawn once, and round t calibrates the model of round t.
 
-The optimiser is ours; the paper's code is not public.
+The numbers of steps and the learning rate are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,7 @@ from methods.core.optimisers import Adam
 from methods.fedavg import FedAvg
 from methods.shared.class_moments import add_moments, class_moments, gaussians
 from methods.shared.preludes import Upload
-from methods.shared.virtual import classifier_of, normal_samples, trained_classifier
+from methods.shared.virtual import normal_samples, trained_classifier
 
 Prediction = Literal["calibrated", "averaged"]
 STATISTICS = ("counts", "means", "covariances")
@@ -51,12 +53,12 @@ class CCVR(FedAvg):
     server_lr: float = Field(default=1e-3, gt=0)
     """The learning rate of these steps, with Adam; ours."""
     min_class_count: int = Field(default=2, ge=1)
-    """Classes of which a client has fewer samples are not described; 2, so that no mean is a single sample."""
+    """Classes of which a client has fewer samples are not described; 2: no mean is a single sample."""
     prediction: Prediction = "calibrated"
     """The classifier that predicts; the accuracy of the other one is recorded too."""
 
     def server(self, task: Task) -> State:
-        return super().server(task) | {"calibrated": classifier_of(task, task.initial)}
+        return super().server(task) | {"calibrated": task.initial}
 
     def prelude(self, task: Task) -> Prelude:
         return [] if task.has_trainable_embeddings else [StatisticsUp(self)]
@@ -65,18 +67,18 @@ class CCVR(FedAvg):
         reply, kept = super().local(task, client, message, batches)
         if not task.has_trainable_embeddings:
             return reply, kept
-        return reply | class_moments(task, reply["model"], batches, self.min_class_count), kept
+        return reply | class_moments(task, message["model"], batches, self.min_class_count), kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        server = super().aggregate(task, server, replies)
-        virtual = server.get("virtual")
-        if task.has_trainable_embeddings:
-            everyone = torch.arange(task.classes, device=task.device)
-            sums: State = {}
+        following = super().aggregate(task, server, replies)
+        if not task.has_trainable_embeddings:
+            model, virtual = following["model"], server.get("virtual")
+        else:
+            everyone, sums = torch.arange(task.classes, device=task.device), State()
             for reply in replies:
                 sums = add_moments(sums, task.classes, everyone, reply.content)
-            virtual = self.virtual(task, sums)
-        return server | {"calibrated": self.calibrated(task, server["model"], virtual)}
+            model, virtual = server["model"], self.virtual(task, sums)
+        return following | {"calibrated": self.calibrated(task, model, virtual)}
 
     def virtual(self, task: Task, sums: State) -> State | None:
         """Features drawn from the Gaussians of all classes that somebody has; None: nobody has any."""
@@ -90,18 +92,17 @@ class CCVR(FedAvg):
         return {"x": torch.cat(drawn).float(), "y": known.repeat_interleave(self.samples_per_class)}
 
     def calibrated(self, task: Task, model: Tree, virtual: State | None) -> Tree:
-        """The model's classifier, trained on virtual features."""
+        """The model with its classifier trained on virtual features."""
         if virtual is None:
-            return classifier_of(task, model)
+            return model
         samples, draw = Samples(virtual["x"], virtual["y"]), task.generator("calibration")
         optimiser = Adam(lr=self.server_lr)
-        return trained_classifier(
+        return model | trained_classifier(
             task, model, samples, self.server_steps, self.server_batch, optimiser, draw
         )
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        model = server["model"]
-        return task.logits(model if self.prediction == "averaged" else model | server["calibrated"], x)
+        return task.logits(server["model" if self.prediction == "averaged" else "calibrated"], x)
 
     def other_predictions(self) -> Mapping[str, FedAlgorithm]:
         other: Prediction = "averaged" if self.prediction == "calibrated" else "calibrated"

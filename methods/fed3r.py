@@ -58,14 +58,16 @@ class Fed3R(OneRound):
     def solved(self, gram: Tensor, products: Tensor) -> Tensor:
         """W from A and b."""
         ridge = self.lam * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-        weights = torch.linalg.solve(gram + ridge, products)
+        weights: Tensor = torch.linalg.solve(gram + ridge, products)
         if not self.normalise:
             return weights
         lengths = weights[:-1].norm(dim=0)
-        return weights / torch.where(lengths > 0, lengths, 1.0)
+        scaled: Tensor = weights / torch.where(lengths > 0, lengths, 1.0)
+        return scaled
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        return self.features(task, x) @ server["weights"]
+        scores: Tensor = self.features(task, x) @ server["weights"]
+        return scores
 
 
 class SumsUp(Upload):

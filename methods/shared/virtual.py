@@ -23,18 +23,14 @@ def symmetric_root(covariance: Tensor) -> Tensor:
     """
     values, vectors = torch.linalg.eigh(covariance)
     kept = torch.where(values > 1e-6 * values[-1], values, 0.0)
-    return (vectors * kept.sqrt()) @ vectors.T
+    root: Tensor = (vectors * kept.sqrt()) @ vectors.T
+    return root
 
 
 def normal_samples(mean: Tensor, covariance: Tensor, count: int, draw: Generator) -> Tensor:
     """μ + εΣ^½ with ε ~ N(0, I), drawn in single precision."""
     epsilon = torch.randn(count, len(mean), generator=draw).to(mean)
     return mean + epsilon @ symmetric_root(covariance)
-
-
-def classifier_of(task: Task, model: Tree) -> Tree:
-    """The trainable parameters of the model's classifier."""
-    return model.only(name for name in task.trainable if name.startswith("classifier."))
 
 
 def trained_classifier(
@@ -44,7 +40,7 @@ def trained_classifier(
 
     The mini-batches go through all features in a random order, then again in another.
     """
-    own = classifier_of(task, model)
+    own = model.only(name for name in task.trainable if name.startswith("classifier."))
     loss = lambda params, batch: cross_entropy(task.classify(model | params, batch.x), batch)  # noqa: E731
     return train(own, loss, islice(_batches(virtual, size, draw), steps), optimiser)
 
