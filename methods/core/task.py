@@ -108,9 +108,14 @@ class Task:
     def has_trainable_features(self) -> bool:
         return any(name.startswith("encoder.") for name in self.trainable)
 
+    @cached_property
+    def has_trainable_embeddings(self) -> bool:
+        """Whether anything before the classifier is trained."""
+        return any(name.startswith(("encoder.", "projector.")) for name in self.trainable)
+
     def require_trainable_embeddings(self) -> None:
         """For methods that act on what comes before the classifier."""
-        if not any(name.startswith(("encoder.", "projector.")) for name in self.trainable):
+        if not self.has_trainable_embeddings:
             raise ValueError(
                 "has no effect where nothing before the classifier is trained: choose a model with trainable "
                 "features or a trainable projection"
