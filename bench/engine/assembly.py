@@ -156,6 +156,7 @@ def _task(
         seed=config.seed,
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
+        rounds=config.training.rounds,
     )
 
 

@@ -37,6 +37,17 @@ class Batch(NamedTuple):
     """Whether this is one client of a stack, seen from inside `vmap`."""
     key: int | Tensor = 0
     """What this step's random numbers depend on."""
+    at: Tensor | None = None
+    """Where the samples stand in the pool that they were taken from; None: not known."""
+    start: int | Tensor = 0
+    """Where the client's own samples begin in that pool."""
+
+    @property
+    def position(self) -> Tensor:
+        """Which of the client's samples these are, counted from 0; samples made anew count on."""
+        if self.at is None:
+            raise ValueError("these samples were not taken from a client's own")
+        return self.at - self.start
 
     def uniform(self, *shape: int, stream: int = 0) -> Tensor:
         """Random numbers in [0, 1), the same whatever the executor; another stream gives others."""
@@ -96,14 +107,15 @@ class RaggedBatches:
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
             for part in torch.split(order, GATHERED * self._size):
-                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
-                for xs, ys in zip(*pieces, strict=True):
-                    yield Batch(xs, ys, key=key)
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part], part))
+                for xs, ys, at in zip(*pieces, strict=True):
+                    yield Batch(xs, ys, key=key, at=at)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        x, y = (torch.split(part, PIECE) for part in self._samples)
-        return (Batch(*piece) for piece in zip(x, y, strict=True))
+        at = torch.arange(self.samples, device=self._samples.y.device)
+        parts = (torch.split(part, PIECE) for part in (*self._samples, at))
+        return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
 
 
 class PaddedBatches(NamedTuple):
@@ -134,6 +146,8 @@ class PaddedBatches(NamedTuple):
                 None if self.live is None else self.live[step],
                 stacked=True,
                 key=self.key + step,
+                at=at,
+                start=self.start,
             )
 
     def once(self) -> Iterator[Batch]:
@@ -141,7 +155,7 @@ class PaddedBatches(NamedTuple):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
             x, y = rows(self.x, at), rows(self.y, at)
-            yield Batch(x, y, (number < self.samples).float(), stacked=True)
+            yield Batch(x, y, (number < self.samples).float(), stacked=True, at=number)
 
 
 PIECE = 128

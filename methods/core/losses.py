@@ -10,7 +10,9 @@ from methods.core.stacking import in_stack, one_of, outside, stack_of
 def cross_entropy(logits: Tensor, batch: Batch) -> Tensor:
     """Mean cross-entropy over the real samples."""
     if not batch.stacked:
-        return F.cross_entropy(logits, batch.y)
+        if batch.mask is None:
+            return F.cross_entropy(logits, batch.y)
+        return batch.mean(F.cross_entropy(logits, batch.y, reduction="none"))
     # Classes first, since a softmax over few classes is many times faster along a dimension that is not the
     # innermost; on the whole stack, as `vmap` would take PyTorch's own function apart at every step.
     if in_stack(logits) and in_stack(batch.y):

@@ -38,6 +38,8 @@ class Task:
     """Client → number of its domain; empty where clients have samples of several domains."""
     input_shape: tuple[int, ...] | None = None
     """The shape of one sample; None: unknown."""
+    rounds: int | None = None
+    """How many rounds the run has, for what changes over them; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
