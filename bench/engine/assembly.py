@@ -161,6 +161,7 @@ def _task(
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
         records_losses=config.evaluation.losses,
+        rounds=config.training.rounds,
     )
 
 

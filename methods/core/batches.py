@@ -54,6 +54,17 @@ class Batch(NamedTuple):
     """ε of label smoothing, for `cross_entropy`; 0 outside of training."""
     terms: LossTerms | None = None
     """Where the terms of the loss are noted; None: they are not recorded."""
+    at: Tensor | None = None
+    """Where the samples stand in the pool that they were taken from; None: not known."""
+    start: int | Tensor = 0
+    """Where the client's own samples begin in that pool."""
+
+    @property
+    def position(self) -> Tensor:
+        """Which of the client's samples these are, counted from 0; samples made anew count on."""
+        if self.at is None:
+            raise ValueError("these samples were not taken from a client's own")
+        return self.at - self.start
 
     def term(self, name: str, value: Tensor) -> Tensor:
         """The value itself, noted as a term of the client's loss where these are recorded."""
@@ -124,15 +135,16 @@ class RaggedBatches:
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
             for part in torch.split(order, GATHERED * self._size):
-                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
-                for xs, ys in zip(*pieces, strict=True):
-                    batch = Batch(xs, ys, key=key)
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part], part))
+                for xs, ys, at in zip(*pieces, strict=True):
+                    batch = Batch(xs, ys, key=key, at=at)
                     yield batch if self._prepare is None else self._prepare(batch)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        x, y = (torch.split(part, PIECE) for part in self._samples)
-        return (Batch(*piece) for piece in zip(x, y, strict=True))
+        at = torch.arange(self.samples, device=self._samples.y.device)
+        parts = (torch.split(part, PIECE) for part in (*self._samples, at))
+        return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
 
 
 class PaddedBatches(NamedTuple):
@@ -164,6 +176,8 @@ class PaddedBatches(NamedTuple):
                 None if self.live is None else self.live[step],
                 stacked=True,
                 key=self.key + step,
+                at=at,
+                start=self.start,
             )
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
@@ -173,7 +187,7 @@ class PaddedBatches(NamedTuple):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
             x, y = rows(self.x, at), rows(self.y, at)
-            yield Batch(x, y, (number < self.samples).float(), stacked=True)
+            yield Batch(x, y, (number < self.samples).float(), stacked=True, at=number)
 
 
 PIECE = 128

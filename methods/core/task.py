@@ -41,6 +41,8 @@ class Task:
     """The shape of one sample; None: unknown."""
     records_losses: bool = False
     """Whether the record has losses, so that `observe` may give the server's."""
+    rounds: int | None = None
+    """How many rounds the run has, for what changes over them; None: unknown."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
