@@ -112,6 +112,8 @@ class FedAlgorithm(BaseModel, ABC):
     """Whether one client holds the data of all."""
     own_model: ClassVar[Mapping[str, Any] | None] = None
     """The model, for methods that bring their own; None: the suite's."""
+    reveals: ClassVar[Mapping[str, str]] = {}
+    """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False
     """Whether `observe` has figures about clients."""
 

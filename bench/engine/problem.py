@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from bench.engine.attacks import Attack
 from methods.base import Exchange, FedAlgorithm, Task
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies
@@ -24,6 +25,8 @@ class Problem:
     batch_size: int
     steps: int | None = field(default=None, kw_only=True)
     """Local steps per round; None: use `epochs`."""
+    attack: Attack | None = field(default=None, kw_only=True)
+    """Which clients send forged replies; None: all are honest."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]

@@ -51,6 +51,8 @@ class RoundRecord(Record):
     clients: int = 0
     dropped: int = 0
     """Clients whose reply held NaN or infinity and was left out."""
+    attackers: int = Field(default=0, exclude_if=lambda count: not count)
+    """Attackers among the clients of the round."""
     metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
     """Figures of the method's own."""
     seconds: float = 0.0

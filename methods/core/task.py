@@ -38,6 +38,8 @@ class Task:
     """Client → number of its domain; empty where clients have samples of several domains."""
     input_shape: tuple[int, ...] | None = None
     """The shape of one sample; None: unknown."""
+    per_round: int | None = None
+    """How many clients the server plans to hear from in a round; None: all of them."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
