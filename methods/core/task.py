@@ -43,6 +43,8 @@ class Task:
     """Whether the record has losses, so that `observe` may give the server's."""
     rounds: int | None = None
     """How many rounds the run has, for what changes over them; None: unknown."""
+    per_round: int | None = None
+    """How many clients the server plans to hear from in a round; None: all of them."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
