@@ -21,8 +21,9 @@ from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
 from methods.core.random import normal, uniform
 from methods.core.task import Task, initial_tree
-from tests.references import networks
+from tests.references import data
 from tests.references.given import Given
+from tests.references.networks import NETWORKS
 from tests.references.plain import Case, FedAvg
 
 ROUNDS = 3
@@ -34,6 +35,7 @@ OPTIMISERS: dict[str, Optimiser] = {
     "momentum": SGD(lr=0.05, momentum=0.9, weight_decay=0.01),
     "clipped": SGD(lr=0.2, clip_norm=0.5),
     "adam": Adam(lr=0.01, weight_decay=0.001),
+    "clipped adam": Adam(lr=0.01, clip_norm=0.5),
 }
 
 
@@ -54,24 +56,24 @@ def number_of_cases(name: str) -> int:
 
 
 def problem_of(name: str, case: Case) -> Problem:
-    """The digits 0 to 3 of scikit-learn, on four clients of unequal sizes and labels, in float64."""
+    """The digits 0 to 3 of scikit-learn, on four clients of unequal sizes and labels."""
     method = METHODS.load(name)(**case.settings)
-    make_ours, _, shape_of = networks.NETWORKS[case.model]
-    model = make_ours()
+    network = NETWORKS[case.model]
+    model = network.ours()
     optimiser = method.client_optimiser or OPTIMISERS[case.optimiser]
-    data = networks.clients(shape_of)
+    held = data.clients(network.inputs)
     task = Task(
         model,
         initial_tree(model),
-        networks.CLASSES,
-        len(data),
+        data.CLASSES,
+        len(held),
         optimiser,
         SEED,
         domains=tuple(case.domains),
-        input_shape=tuple(data[0][0].shape[1:]),
+        input_shape=tuple(held[0][0].shape[1:]),
     )
     method.check(task)
-    train = {client: Samples(*samples) for client, samples in data.items()}
+    train = {client: Samples(*samples) for client, samples in held.items()}
     if method.pools_data:
         train = {0: Samples(*(torch.cat(part) for part in zip(*train.values(), strict=True)))}
     return Problem(
@@ -80,8 +82,8 @@ def problem_of(name: str, case: Case) -> Problem:
         epochs=EPOCHS,
         batch_size=case.batch_size,
         train=train,
-        validation={k: Samples(*samples) for k, samples in networks.validation(shape_of).items()},
-        test={"digits": Samples(*networks.test_samples(shape_of))},
+        validation={k: Samples(*samples) for k, samples in data.validation(network.inputs).items()},
+        test={"digits": Samples(*data.test_samples(network.inputs))},
         own_test={},
     )
 
@@ -91,9 +93,8 @@ def given_of(problem: Problem, case: Case, participation: float) -> Given:
     task, method = problem.task, problem.method
     federation = Federation(problem, NoHosts(), participation)
     untrained = method.model_copy(update={"server_steps": 0}) if hasattr(method, "server_steps") else method
-    network = networks.NETWORKS[case.model][1]()
-    loaded = network.load_state_dict(dict(task.initial), strict=False)
-    assert not loaded.unexpected_keys, loaded
+    network = NETWORKS[case.model].plain()
+    network.load_state_dict(task.model.state_dict())
     return Given(
         settings=method.model_dump(),
         initial=network,
@@ -104,9 +105,9 @@ def given_of(problem: Problem, case: Case, participation: float) -> Given:
         optimiser_settings=task.optimiser.model_dump(),
         batch_size=problem.batch_size,
         orders=problem.orders,
-        noise=lambda client, number, step, kind, shape, stream=0: {"normal": normal, "uniform": uniform}[kind](
-            problem.key(client, number) + step, stream, shape, torch.device("cpu")
-        ),
+        noise=lambda client, number, step, kind, shape, stream=0: {"normal": normal, "uniform": uniform}[
+            kind
+        ](problem.key(client, number) + step, stream, shape, torch.device("cpu")),
         generator=task.generator,
         server_start=flat(untrained.server(task)),
         client_start=flat(method.client(task)),
@@ -118,7 +119,9 @@ class NoHosts:
     """Stands where nothing is to be computed."""
 
 
-def rounds_of(problem: Problem, kind: type[Host], participation: float) -> Iterator[tuple[int, dict[str, Any]]]:
+def rounds_of(
+    problem: Problem, kind: type[Host], participation: float
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Our method, round by round: what is compared of it."""
     host = kind(problem)
     federation = Federation(problem, host, participation)
@@ -196,16 +199,23 @@ def differences(ours: dict[str, Any], expected: dict[str, Any], tolerance: float
     for client, scores in expected["scores of clients"].items():
         pairs[f"scores of client {client}"] = (compared(ours["scores of clients"][client]), compared(scores))
     for name, leaf in expected["server"].items():
-        pairs[f"server's {name}"] = (ours["server"].get(name), leaf)
+        pairs[f"server's {name}"] = (kept(ours["server"], name), leaf)
     for client, state in expected["clients"].items():
         for name, leaf in state.items():
-            pairs[f"client {client}'s {name}"] = (ours["clients"][client].get(name), leaf)
+            pairs[f"client {client}'s {name}"] = (kept(ours["clients"][client], name), leaf)
     for name, (one, other) in pairs.items():
         if one is None or one.shape != other.shape:
-            found.append(f"{name}: ours is {None if one is None else tuple(one.shape)}, not {tuple(other.shape)}")
+            found.append(
+                f"{name}: ours is {None if one is None else tuple(one.shape)}, not {tuple(other.shape)}"
+            )
         elif not (gap := float((one.double() - other.double()).abs().max())) <= tolerance * scale(other):
             found.append(f"{name} differs by {gap:.2g}")
     return found
+
+
+def kept(state: dict[str, Tensor], name: str) -> Tensor | None:
+    """What a state has under a name; a wrapper has the state of the method inside it under `inner`."""
+    return state.get(name, state.get(f"inner.{name}"))
 
 
 def scores_themselves(scores: Tensor) -> Tensor:

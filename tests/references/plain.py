@@ -27,8 +27,9 @@ class Case:
     optimiser: str = "momentum"
     domains: Sequence[int] = ()
     batch_size: int = 5
+    dtype: torch.dtype = torch.float64
+    """Of all numbers; float64, so that a difference is one of the methods, not of rounding."""
     tolerance: float = 1e-9
-    """Of all numbers, which are float64."""
 
 
 class FedAvg:

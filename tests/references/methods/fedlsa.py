@@ -48,7 +48,8 @@ class Reference(FedAvg):
             loss = F.cross_entropy(self.model.classifier(anchors), torch.arange(classes))
             if self.settings["separation"]:
                 apart = [
-                    sum((anchors[i] @ anchors[j] / tau).exp() for j in range(classes) if j != i) / (classes - 1)
+                    sum((anchors[i] @ anchors[j] / tau).exp() for j in range(classes) if j != i)
+                    / (classes - 1)
                     for i in range(classes)
                 ]
                 loss = loss + self.settings["alpha"] * torch.stack(apart).log().mean()

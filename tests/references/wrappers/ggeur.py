@@ -17,7 +17,12 @@ from tests.references.plain import Case
 
 def around(inner: Any) -> Any:
     plain = any(case.optimiser == "plain" for case in inner.cases[:1])
-    how: dict[str, Any] = {"model": "head", "optimiser": "plain" if plain else "momentum", "tolerance": 1e-6}
+    how: dict[str, Any] = {
+        "model": "head",
+        "optimiser": "plain" if plain else "momentum",
+        "dtype": torch.float32,  # axes are sent as such
+        "tolerance": 1e-5,
+    }
 
     class Reference(inner):  # type: ignore[misc]
         cases = (
@@ -53,9 +58,10 @@ class Geometry:
         return len(self.own(client, label)) >= self.settings["min_class_count"]
 
     def axes_of(self, pooled: Tensor) -> tuple[Tensor, Tensor]:
-        values, vectors = torch.linalg.eigh(pooled.T.cov(correction=0))
+        values, vectors = torch.linalg.eigh(pooled.double().T.cov(correction=0))
         values = values.clamp(min=0).flip(0)[: self.settings["top_k"]]
-        return values + self.settings["ridge"], vectors.flip(1)[:, : self.settings["top_k"]]
+        vectors = vectors.flip(1)[:, : self.settings["top_k"]]
+        return (values + self.settings["ridge"]).to(pooled), vectors.to(pooled)
 
     def domain_means(self, client: int, label: int) -> list[Tensor]:
         """The means of the class in the other domains."""
@@ -79,7 +85,9 @@ class Geometry:
             missing = max(0, target - len(own)) if len(own) and label in self.axes else 0
             centres = [own[i % len(own)] for i in range(missing)]
             if several and label in self.axes:
-                centres += [m for m in self.domain_means(client, label) for _ in range(self.settings["step2_samples"])]
+                centres += [
+                    m for m in self.domain_means(client, label) for _ in range(self.settings["step2_samples"])
+                ]
             if not centres:
                 continue
             values, vectors = self.axes[label]
