@@ -58,6 +58,7 @@ class _NeverSentBack(FedAvg):
 class GGEUR(Wrapper):
     short_label = "GGEUR"
     neutral = {"samples_per_class": 1}
+    version = 2
 
     domains: Literal["auto", "one", "several"] = "auto"
     """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
