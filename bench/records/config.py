@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -19,6 +19,10 @@ SECTIONS: Final = ("dataset", "partition", "unseen", "encoder", "model", "traini
 
 def _is_none(value: object) -> bool:
     return value is None
+
+
+def _is_float32(value: object) -> bool:
+    return value == "float32"
 
 
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -106,6 +110,8 @@ class EncoderChoice(Section):
     name: str
     normalised: bool = False
     """Whether features are scaled to length 1."""
+    stored: Literal["float32", "float16"] = Field(default="float32", exclude_if=_is_float32)
+    """The numbers in the cache of features; float16 takes half the space and has three to four digits."""
 
 
 class SuiteReference(Section):
