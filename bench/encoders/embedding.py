@@ -6,7 +6,7 @@ on where an extraction is taken up again, so its bytes are those of an uninterru
 """
 
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.data.base import Dataset, Split
 from bench.data.cache import MANIFEST, array_checksum, intact_manifest
+from bench.data.language_models import MINILM, vocabulary_digest
 from bench.encoders import EncoderSpec
 from bench.encoders.entries import digest, sole_worker
 from bench.encoders.progress import Report, reporting
@@ -34,17 +35,13 @@ def embed(
     progress: Report | None = None,
     stored: Literal["float32", "float16"] = "float32",
 ) -> Dataset:
-    """The dataset with (N, D) embeddings in place of its pictures, in float32 or in half the space.
+    """The dataset with (N, D) embeddings in place of its pictures or texts, in float32 or in half the space.
 
     The first process to ask computes them, others wait for it; weights and libraries are needed only then.
     The new checksum follows from the data's, the encoder, the weights and the preprocessing. Without
     `progress`, a bar is shown where there is a terminal, and lines are printed where there is none.
     """
-    if any(split.x.ndim != 4 for split in dataset.train.values()):
-        raise UserError(
-            f"dataset '{dataset.name}' holds vectors and encoder '{encoder.name}' needs pictures; "
-            "leave the encoder out"
-        )
+    _check_inputs(dataset, encoder)
     identity = {
         "layout": LAYOUT,
         "data": dataset.checksum,
@@ -60,6 +57,27 @@ def embed(
             if intact_manifest(entry) is None:
                 _extract(dataset, encoder, entry, identity, device, progress, stored)
     return _opened(dataset, entry, checksum)
+
+
+def _check_inputs(dataset: Dataset, encoder: EncoderSpec) -> None:
+    """A UserError if the dataset holds what the encoder cannot read."""
+    pictures = all(split.x.ndim == 4 for split in dataset.train.values())
+    held = "pictures" if pictures else "texts" if dataset.vocabulary else "vectors"
+    if held != encoder.reads:
+        remedy = {
+            "pictures": "choose an encoder of pictures",
+            "texts": f"use the encoder {MINILM}",
+            "vectors": "leave the encoder out",
+        }
+        raise UserError(
+            f"dataset '{dataset.name}' holds {held} and encoder '{encoder.name}' needs {encoder.reads}; "
+            f"{remedy[held]}"
+        )
+    if held == "texts" and dataset.vocabulary != vocabulary_digest(encoder.model):
+        raise UserError(
+            f"dataset '{dataset.name}' has the tokens of another language model than encoder "
+            f"'{encoder.name}' reads; set dataset.tokenizer to {encoder.model}"
+        )
 
 
 def _extract(
@@ -83,8 +101,7 @@ def _extract(
         file: {"sha256": array_checksum(array), "bytes": (partial / file).stat().st_size}
         for file, array in arrays.items()
     }
-    scaling = asdict(encoder.preprocessing)
-    write_json(partial / MANIFEST, {**identity, **setup, "scaling": scaling, "arrays": sums})
+    write_json(partial / MANIFEST, {**identity, **setup, **encoder.settings(), "arrays": sums})
     shutil.rmtree(entry, ignore_errors=True)  # a damaged one
     partial.replace(entry)
 
@@ -110,4 +127,5 @@ def _opened(dataset: Dataset, entry: Path, checksum: str) -> Dataset:
         train=embedded("train", dataset.train),
         test=embedded("test", dataset.test),
         checksum=checksum,
+        vocabulary="",
     )

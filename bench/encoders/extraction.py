@@ -1,9 +1,8 @@
-"""Pictures through an encoder into arrays on disk: on all cores, resumable, and in the same bytes every time.
+"""Samples through an encoder into arrays on disk: on all cores, resumable, and in the same bytes every time.
 
 Every core has a thread that takes a batch through the whole network by itself. So no thread waits for
 another inside an operation, which on a busy machine costs ten times the work itself, and the bytes do not
-depend on how many cores there are. The last batch of a split is filled up with its last picture, since
-numbers could depend on the size of a batch.
+depend on how many cores there are.
 """
 
 from __future__ import annotations
@@ -22,18 +21,21 @@ import torch
 from bench.data.base import Split
 from bench.encoders.loading import Encoder
 from bench.encoders.progress import Report
+from bench.encoders.sentences import SentenceEncoder
 from bench.memory import keep_freed_memory, return_freed_memory
 from bench.records.files import read_json, write_json
 
 BATCH = {"cpu": 16, "cuda": 256}
 """Pictures that go through the network together."""
+TEXTS = 512
+"""Texts of a batch; the encoder sorts them by length."""
 SECONDS_TO_LOSE = 5.0
 """How much work a kill can lose: the state is written when so many seconds have passed."""
 STATE = "progress.json"
 
 
 class Piece(NamedTuple):
-    """One batch: rows of a split, and how many pictures are done after it."""
+    """One batch: rows of a split, and how many samples are done after it."""
 
     file: str
     start: int
@@ -42,20 +44,25 @@ class Piece(NamedTuple):
 
 
 def extracted(
-    encoder: Encoder, pictures: Mapping[str, Split], folder: Path, stored: np.dtype[Any], report: Report
+    encoder: Encoder | SentenceEncoder,
+    splits: Mapping[str, Split],
+    folder: Path,
+    stored: np.dtype[Any],
+    report: Report,
 ) -> tuple[dict[str, np.memmap], dict[str, Any]]:
     """Name of a file → the embeddings in it, and how they were made; continues what a killed process began.
 
     A state in the folder says how many rows are safe on disk.
     """
-    batch = BATCH.get(encoder.device.type, BATCH["cpu"])
+    pictures = isinstance(encoder, Encoder)
+    batch = BATCH.get(encoder.device.type, BATCH["cpu"]) if pictures else TEXTS
     setup = {"batch": batch, "precision": str(encoder.precision)}
-    taken_up = _taken_up(folder, setup, pictures, stored)
-    arrays, done = taken_up or _begun(folder, setup, pictures, encoder.width(), stored)
-    total = sum(len(split) for split in pictures.values())
+    taken_up = _taken_up(folder, setup, splits, stored)
+    arrays, done = taken_up or _begun(folder, setup, splits, encoder.width(), stored)
+    total = sum(len(split) for split in splits.values())
     report(done, total)
     saved, unsaved = time.monotonic(), set()
-    for piece, rows in _computed(encoder, pictures, batch, done):
+    for piece, rows in _computed(encoder, splits, batch, done):
         arrays[piece.file][piece.start : piece.end] = rows
         unsaved.add(piece.file)
         if time.monotonic() - saved >= SECONDS_TO_LOSE or piece.done == total:
@@ -68,7 +75,7 @@ def extracted(
 
 
 def _computed(
-    encoder: Encoder, pictures: Mapping[str, Split], batch: int, done: int
+    encoder: Encoder | SentenceEncoder, splits: Mapping[str, Split], batch: int, done: int
 ) -> Iterator[tuple[Piece, np.ndarray]]:
     """The pieces that are left with their embeddings, in order; a few are read and computed ahead."""
     on_cpu = encoder.device.type == "cpu"
@@ -77,14 +84,12 @@ def _computed(
     keep_freed_memory(share_between_threads=True)
 
     def compute(piece: Piece) -> np.ndarray:
-        rows = np.array(pictures[piece.file].x[piece.start : piece.end])
-        missing = batch - len(rows)
-        return encoder(np.concatenate([rows, rows[-1:].repeat(missing, axis=0)]))[: len(rows)]
+        return encoder(np.array(splits[piece.file].x[piece.start : piece.end]))
 
     waiting: deque[tuple[Piece, Future[np.ndarray]]] = deque()
     with ThreadPoolExecutor(workers, initializer=_use_one_thread if on_cpu else None) as pool:
         try:
-            for piece in _pieces(pictures, batch, done):
+            for piece in _pieces(splits, batch, done):
                 waiting.append((piece, pool.submit(compute, piece)))
                 if len(waiting) > 2 * workers:
                     first, rows = waiting.popleft()
@@ -102,9 +107,9 @@ def _use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _pieces(pictures: Mapping[str, Split], batch: int, done: int) -> Iterator[Piece]:
+def _pieces(splits: Mapping[str, Split], batch: int, done: int) -> Iterator[Piece]:
     before = 0
-    for file, split in pictures.items():
+    for file, split in splits.items():
         for start in range(0, len(split), batch):
             end = min(start + batch, len(split))
             if before + end > done:
@@ -113,27 +118,27 @@ def _pieces(pictures: Mapping[str, Split], batch: int, done: int) -> Iterator[Pi
 
 
 def _begun(
-    folder: Path, setup: dict[str, Any], pictures: Mapping[str, Split], width: int, stored: np.dtype[Any]
+    folder: Path, setup: dict[str, Any], splits: Mapping[str, Split], width: int, stored: np.dtype[Any]
 ) -> tuple[dict[str, np.memmap], int]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     arrays = {
         file: np.lib.format.open_memmap(folder / file, "w+", stored, (len(split), width))
-        for file, split in pictures.items()
+        for file, split in splits.items()
     }
     write_json(folder / STATE, {**setup, "done": 0})
     return arrays, 0
 
 
 def _taken_up(
-    folder: Path, setup: dict[str, Any], pictures: Mapping[str, Split], stored: np.dtype[Any]
+    folder: Path, setup: dict[str, Any], splits: Mapping[str, Split], stored: np.dtype[Any]
 ) -> tuple[dict[str, np.memmap], int] | None:
     """The arrays of a killed process and how many rows they hold, if it worked in the same way."""
     try:
         state = read_json(folder / STATE)
         if {**state, "done": 0} != {**setup, "done": 0}:
             return None
-        arrays = {file: np.load(folder / file, mmap_mode="r+") for file in pictures}
+        arrays = {file: np.load(folder / file, mmap_mode="r+") for file in splits}
         done = int(state["done"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

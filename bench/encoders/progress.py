@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Takes the number of pictures that are done and of all."""
+"""Takes the number of samples that are done and of all."""
 
 SECONDS_PER_LINE = 15.0
 
@@ -49,7 +49,7 @@ def lines_in_a_log(title: str, clock: Callable[[], float] = time.monotonic) -> R
         rate = (done - first) / max(now - started, 1e-9)
         left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
         print(
-            f"embeddings of {title}: {done} of {total} pictures, {rate:.1f} per second{left}",
+            f"embeddings of {title}: {done} of {total}, {rate:.1f} per second{left}",
             file=sys.stderr,
             flush=True,
         )

@@ -220,6 +220,6 @@ def test_a_plain_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str]
     for done in (100, 150, 300, 400, 500):
         report(done, 500)
     assert capsys.readouterr().err.splitlines() == [
-        "embeddings of noise by pixels: 300 of 500 pictures, 10.0 per second, 20 s left",
-        "embeddings of noise by pixels: 500 of 500 pictures, 10.0 per second",
+        "embeddings of noise by pixels: 300 of 500, 10.0 per second, 20 s left",
+        "embeddings of noise by pixels: 500 of 500, 10.0 per second",
     ]
