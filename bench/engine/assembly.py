@@ -19,6 +19,7 @@ from bench.data.partitions import Client, Partition, partition_spec, split_valid
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
 from bench.engine.attacks import Attack, flipped
+from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
@@ -88,6 +89,9 @@ def assemble(
         epochs=training.epochs,
         batch_size=training.batch_size,
         steps=training.steps,
+        schedule=training.schedule,
+        rounds=training.rounds,
+        recipe=recipe_of(training.augment, training.label_smoothing, task, _has_bytes(dataset)),
         attack=attack,
         train=train,
         validation=validation,
@@ -150,7 +154,7 @@ def _task(
     first = next(iter(dataset.train.values()))
     spec = model_spec(config.model.model_dump())
     encoder = encoder_spec(config.encoder.name) if config.encoder is not None else None
-    context = Context(tuple(dataset.classes), encoder, cache_root())
+    context = Context(tuple(dataset.classes), encoder, cache_root(), dataset.vocabulary)
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config.seed, context).to(device)
     return Task(
         model=model,
@@ -161,6 +165,8 @@ def _task(
         seed=config.seed,
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
+        records_losses=config.evaluation.losses,
+        rounds=config.training.rounds,
     )
 
 
@@ -174,6 +180,11 @@ def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) ->
 
     embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
     return normalised(embedded) if encoder.normalised else embedded
+
+
+def _has_bytes(dataset: Dataset) -> bool:
+    """Whether samples are pictures as they come from a file."""
+    return next(iter(dataset.train.values())).x.dtype == np.uint8
 
 
 def _split(

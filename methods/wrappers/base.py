@@ -14,7 +14,7 @@ from methods.core.optimisers import Optimiser
 from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
-INHERITED = ("has_global_model", "pools_data", "own_model", "observes_clients")
+INHERITED = ("has_global_model", "pools_data", "own_model", "one_round", "observes_clients")
 """Class variables that a wrapped method has from the method inside."""
 
 
