@@ -115,14 +115,15 @@ class FedSDG(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
             logits = task.logits(personal(shared, private, gates, places), batch.x)
-            penalty = self.lam1 * self.gate_cost(gates) + self.lam2 * self.private_cost(private)
+            gated = batch.term("gates", self.lam1 * self.gate_cost(gates))
+            penalty = gated + batch.term("private", self.lam2 * self.private_cost(private))
             return cross_entropy(logits, batch) + penalty
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         own_rates = (Group(match=f".{PRIVATE}.", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
-        optimiser = task.optimiser.model_copy(update={"groups": (*own_rates, *task.optimiser.groups)})
+        optimiser = task.optimiser.with_groups(*own_rates)
         head = client.get(HEAD, Tree({}))
         start = message["model"] | head | client["private"] | Tree({GATES: client[GATES]})
         own = [*client["private"], GATES]

@@ -81,11 +81,18 @@ class RowScores:
         """AVG of the last round, also for rows whose code selects another one."""
         found = {}
         for cell in self.cells:
-            test = (cell.result.final.test if cell.result else None) or {}
+            test: Mapping[str, float | None] = (cell.result.final.test if cell.result else None) or {}
+            if cell.result and cell.result.selected:  # then the final scores are those of another round
+                test = cell.rounds[-1].test or {}
             values = {name: value for name in self.domains if (value := finite(test.get(name))) is not None}
             if len(values) == len(self.domains):
                 found[cell.seed] = 100 * average(values)
         return found
+
+    def chosen_rounds(self) -> dict[int, tuple[int, int]]:
+        """Seed → the round that early stopping chose and the last one; empty without early stopping."""
+        ended = {cell.seed: cell.result for cell in self.cells if cell.result}
+        return {seed: (each.selected.round, each.rounds) for seed, each in ended.items() if each.selected}
 
     def best_on_validation(self) -> BySeed:
         """AVG of the evaluated round that is best on held-out data, the earliest of several."""
@@ -112,6 +119,12 @@ class RowScores:
     def own(self) -> BySeed:
         """Mean over clients of own-test accuracy."""
         return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
+
+    def epsilons(self) -> BySeed:
+        """ε after the last round of finished cells, of methods with differential privacy."""
+        last = {cell.seed: cell.rounds[-1].metrics for cell in self.cells if cell.result and cell.rounds}
+        values = {seed: finite(metrics.get("epsilon")) for seed, metrics in last.items()}
+        return {seed: value for seed, value in values.items() if value is not None}
 
     def _from_results(self, get: Callable[[Result], object], scale: float) -> BySeed:
         values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
