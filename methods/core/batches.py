@@ -187,7 +187,8 @@ class PaddedBatches(NamedTuple):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
             x, y = rows(self.x, at), rows(self.y, at)
-            yield Batch(x, y, (number < self.samples).float(), stacked=True, at=number)
+            real = (number < self.samples).to(torch.get_default_dtype())
+            yield Batch(x, y, real, stacked=True, at=number)
 
 
 PIECE = 128

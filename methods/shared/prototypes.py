@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.fedavg import FedAvg
+from methods.shared.averaging import Averaging
 from methods.shared.losses import class_sums, safe_divide
 
 Prediction = Literal["prototypes", "classifier"]
@@ -109,7 +109,7 @@ class PrivateNetworks(PrototypeLearning, ABC):
         return {"classes_with_prototype": float(server["known"].sum())} if "known" in server else {}
 
 
-class AveragedNetworks(PrototypeLearning, FedAvg, ABC):
+class AveragedNetworks(PrototypeLearning, Averaging, ABC):
     """Prototypes and weights both travel."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
@@ -117,7 +117,8 @@ class AveragedNetworks(PrototypeLearning, FedAvg, ABC):
         return reply | self.local_prototypes(task, reply["model"], batches), kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        return super().aggregate(task, server, replies) | self.renewed_prototypes(task, server, replies)
+        renewed = self.renewed_prototypes(task, server, replies)
+        return {**server, "model": self.average(replies), **renewed}
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         if not ("known" in server and server["known"].all()):
