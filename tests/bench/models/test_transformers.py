@@ -155,8 +155,7 @@ def test_the_identity_of_a_folder_follows_its_content(folder: Path, tmp_path: Pa
         model_spec({"name": "transformers", **dumped}).build((12,), 2)
 
 
-def test_mistakes_are_sentences(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_mistakes_are_sentences(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="reads texts: choose a dataset of texts"):
         made(vocabulary="")
     with pytest.raises(UserError, match=r"reads other tokens than the dataset has; set dataset\.tokenizer"):
