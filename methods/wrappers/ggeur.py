@@ -91,8 +91,8 @@ class GGEUR(Wrapper):
 
     def check(self, task: Task) -> None:
         super().check(task)
-        if task.input_shape is not None and len(task.input_shape) != 1:
-            raise ValueError("works on embeddings, not on images: give an encoder with --encoder")
+        if task.model.reads_tokens or (task.input_shape is not None and len(task.input_shape) != 1):
+            raise ValueError("works on embeddings, not on images or texts: give an encoder with --encoder")
         if self.domains == "several" and len(set(task.domains)) < 2:
             raise ValueError("has domains = several, but the clients do not belong to several domains")
         if self.as_published and type(self.inner) is not FedAvg:
