@@ -114,6 +114,8 @@ class FedAlgorithm(BaseModel, ABC):
     """The model, for methods that bring their own; None: the suite's."""
     one_round: ClassVar[bool] = False
     """Whether everything is sent before round 1, so that the rounds change nothing."""
+    reveals: ClassVar[Mapping[str, str]] = {}
+    """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False
     """Whether `observe` has figures about clients."""
 

@@ -38,7 +38,8 @@ class FedDyn(FedAvg):
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             distance = (y.only(task.trainable) - sent).sqnorm()
-            return plain(y, batch) - correction.dot(y) + self.alpha / 2 * distance
+            corrected = plain(y, batch) + batch.term("correction", -correction.dot(y))
+            return corrected + batch.term("proximal", self.alpha / 2 * distance)
 
         return loss
 

@@ -85,7 +85,7 @@ class FedGen(FedAvg):
             target = head_on_generated(params, batch, batch.y, stream=2).detach()
             divergence = (target.exp() * (target - logits.log_softmax(dim=-1))).sum(dim=-1)
             terms = self.alpha * classified + self.beta * batch.mean(divergence)
-            return cross_entropy(logits, batch) + weight * terms
+            return cross_entropy(logits, batch) + batch.term("generated", weight * terms)
 
         return loss
 

@@ -74,8 +74,10 @@ class FedLSA(FedAvg):
             if anchors is None:
                 return classified
             if self.compactness:
-                return classified + self.lam * cross_entropy(h @ anchors.T / self.tau, batch)
-            return classified + self.lam * batch.mean((h - anchors[batch.y]).square().sum(dim=1))
+                contrast = cross_entropy(h @ anchors.T / self.tau, batch, term="")
+                return classified + batch.term("compactness", self.lam * contrast)
+            pull = batch.mean((h - anchors[batch.y]).square().sum(dim=1))
+            return classified + batch.term("pull", self.lam * pull)
 
         return loss
 
@@ -110,9 +112,13 @@ class FedLSA(FedAvg):
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         if not self.uses_anchors:
             return {}
+        classified = float(anchor_cross_entropy(task, server["model"], server["anchors"]))
+        separated = float(separation_loss(server["anchors"], self.tau))
+        whole = classified + (self.alpha * separated if self.separation else 0.0)
         return {
-            "anchor_classification": float(anchor_cross_entropy(task, server["model"], server["anchors"])),
-            "anchor_separation": float(separation_loss(server["anchors"], self.tau)),
+            "anchor_classification": classified,
+            "anchor_separation": separated,
+            **({"anchor_loss": whole} if task.records_losses else {}),
         }
 
 

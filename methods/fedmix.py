@@ -20,6 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
+from methods.core.losses import label_losses
 from methods.fedavg import FedAvg
 from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
@@ -51,7 +52,7 @@ class FedMix(FedAvg):
             def losses(x: Tensor) -> tuple[Tensor, Tensor]:
                 """Per sample ℓ(f(x), y) and ℓ(f(x), ȳ)."""
                 log_p = task.logits(params, x).log_softmax(dim=-1)
-                return -log_p.gather(-1, batch.y[:, None])[:, 0], -(log_p * y_mean).sum(dim=-1)
+                return label_losses(log_p, batch), -(log_p * y_mean).sum(dim=-1)
 
             u = (1 - self.lam) * task.floats(batch.x)
             if self.variant == "naive":

@@ -31,8 +31,10 @@ class FedNTD(FedAvg):
             logits = task.logits(y, batch.x)
             with task.evaluation():
                 teacher = task.logits(message["model"], batch.x)
-            divergence = not_true_divergence(logits, teacher, batch.y, self.tau)
-            return cross_entropy(logits, batch) + self.beta * self.tau**2 * batch.mean(divergence)
+            divergence = batch.mean(not_true_divergence(logits, teacher, batch.y, self.tau))
+            return cross_entropy(logits, batch) + batch.term(
+                "distillation", self.beta * self.tau**2 * divergence
+            )
 
         return loss
 

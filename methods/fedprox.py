@@ -5,8 +5,9 @@ Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, Eq. 2
 """
 
 from pydantic import Field
+from torch import Tensor
 
-from methods.base import Loss, Message, State, Task
+from methods.base import Batch, Loss, Message, State, Task, Tree
 from methods.fedavg import FedAvg
 
 
@@ -22,4 +23,9 @@ class FedProx(FedAvg):
         if self.mu == 0:
             return plain
         sent = message["model"].only(task.trainable)
-        return lambda y, batch: plain(y, batch) + self.mu / 2 * (y.only(task.trainable) - sent).sqnorm()
+
+        def loss(y: Tree, batch: Batch) -> Tensor:
+            pull = self.mu / 2 * (y.only(task.trainable) - sent).sqnorm()
+            return plain(y, batch) + batch.term("proximal", pull)
+
+        return loss

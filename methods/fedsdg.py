@@ -20,7 +20,7 @@ from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree
 from methods.core.optimisers import Group
 from methods.core.training import train
 from methods.fedavg import FedAvg
-from methods.modules.lora import GATE, PRIVATE, adapted_layers, first_factor, require_adapters
+from methods.modules.lora import PRIVATE, blocks_of, factors, first_factor, lora_layers, require_lora
 from methods.shared.alignment import Alignment, observed
 
 GATES = "gates"
@@ -51,7 +51,7 @@ class FedSDG(FedAvg):
     """How the server weights updates by their agreement; None: a plain average."""
 
     def check(self, task: Task) -> None:
-        require_adapters(task.model)
+        require_lora(task.model)
         if self.alignment is not None:
             self.alignment.check_alignment(task)
 
@@ -62,23 +62,21 @@ class FedSDG(FedAvg):
     def client(self, task: Task) -> State:
         draw = task.generator("private adapters")
         private = {}
-        for name, layer in adapted_layers(task.model).items():
-            width, out = layer.frozen.in_features, layer.frozen.out_features
-            second = self.private_init_std * torch.randn(out, layer.rank, generator=draw)
-            for leaf, factor in zip(PRIVATE, (first_factor(layer.rank, width, draw), second), strict=True):
-                private[f"{name}.{leaf}"] = factor.to(task.device)
+        for name, layer in lora_layers(task.model).items():
+            rank = layer.r[PRIVATE]
+            second = self.private_init_std * torch.randn(layer.out_features, rank, generator=draw)
+            first = first_factor(rank, layer.in_features, draw)
+            for leaf, factor in zip(factors(name, PRIVATE), (first, second), strict=True):
+                private[leaf] = factor.to(task.device)
         gates = torch.zeros(max(self.gate_of(task).values()) + 1, device=task.device)
         return {"private": Tree(private), GATES: gates}
 
     def gate_of(self, task: Task) -> dict[str, int]:
         """Adapted layer → the position of its gate."""
-        layers = adapted_layers(task.model)
-        position = {
-            "block": [layer.block for layer in layers.values()],
-            "layer": list(range(len(layers))),
-            "global": [0] * len(layers),
-        }
-        return dict(zip(layers, position[self.granularity], strict=True))
+        layers = list(lora_layers(task.model))
+        if self.granularity == "block":
+            return blocks_of(layers)
+        return {name: at if self.granularity == "layer" else 0 for at, name in enumerate(layers)}
 
     def penalty(self, private: Tree, gates: Tensor) -> Tensor:
         """What a client minimises beside the cross-entropy."""
@@ -93,7 +91,9 @@ class FedSDG(FedAvg):
         """‖θ_p‖², or ‖B_p A_p‖² = ⟨B_pᵀB_p, A_pA_pᵀ⟩, summed over the layers."""
         if self.private_penalty == "factors":
             return private.sqnorm()
-        firsts, seconds = ([leaf for name, leaf in private.items() if name.endswith(end)] for end in PRIVATE)
+        firsts, seconds = (
+            [leaf for name, leaf in private.items() if part in name] for part in (".lora_A.", ".lora_B.")
+        )
         products = [((b.T @ b) * (a @ a.T)).sum() for a, b in zip(firsts, seconds, strict=True)]
         return torch.stack(products).sum()
 
@@ -103,13 +103,13 @@ class FedSDG(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
             logits = task.logits(personal(shared, private, gates, places), batch.x)
-            return cross_entropy(logits, batch) + self.penalty(private, gates)
+            return cross_entropy(logits, batch) + batch.term("penalty", self.penalty(private, gates))
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        own_rates = (Group(match="private_", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
-        optimiser = task.optimiser.model_copy(update={"groups": (*own_rates, *task.optimiser.groups)})
+        own_rates = (Group(match=f".{PRIVATE}.", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
+        optimiser = task.optimiser.with_groups(*own_rates)
         start = message["model"] | client["private"] | Tree({GATES: client[GATES]})
         own = [*client["private"], GATES]
         loss = self.objective(task, client, message)
@@ -142,6 +142,10 @@ class FedSDG(FedAvg):
 
 
 def personal(shared: Tree, private: Tree, gates: Tensor, places: Mapping[str, int]) -> Tree:
-    """All parameters of a client's own model; `places` has the position of every layer's gate."""
+    """All parameters of a client's own model; `places` has the position of every layer's gate.
+
+    m·s·B_p A_p = s·(m·B_p) A_p: the gate needs no place in the model, as part of the private B.
+    """
     m = torch.sigmoid(gates)
-    return shared | private | Tree({f"{layer}.{GATE}": m[at] for layer, at in places.items()})
+    seconds = {factors(layer, PRIVATE)[1]: at for layer, at in places.items()}
+    return shared | private | Tree({name: m[at] * private[name] for name, at in seconds.items()})

@@ -44,7 +44,8 @@ class Moon(FedAvg):
                 teachers = [task.embed(teacher, batch.x) for teacher in (server, previous)]
             cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]
-            return cross_entropy(task.classify(y, z), batch) + self.mu * batch.mean(contrast)
+            classified = cross_entropy(task.classify(y, z), batch)
+            return classified + batch.term("contrast", self.mu * batch.mean(contrast))
 
         return loss
 

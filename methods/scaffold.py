@@ -48,7 +48,7 @@ class Scaffold(FedAvg):
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
         correction = message["control"] - client["control"]
-        return lambda y, batch: plain(y, batch) + correction.dot(y)
+        return lambda y, batch: plain(y, batch) + batch.term("correction", correction.dot(y))
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)

@@ -39,7 +39,8 @@ def curves(run: Run) -> pd.DataFrame:
 
     `avg`, one column per domain, `personal` and `validation` are NaN in rounds that were not evaluated;
     `bytes_up`, `bytes_down` and `seconds` are totals since the start of the cell. Metrics of a method have a
-    column each, named `metrics.NAME`.
+    column each, named `metrics.NAME`; where losses are recorded, so do those on the test sets,
+    `test_loss.DOMAIN`, and the terms of the clients' loss, `loss_terms.NAME`.
     """
     import pandas as pd
 
@@ -89,6 +90,8 @@ def _history(run: Run, cell: CellRecord) -> Iterator[dict[str, Any]]:
             "bytes_up": up,
             "bytes_down": down,
             "seconds": seconds,
+            **{f"test_loss.{name}": value for name, value in (record.test_loss or {}).items()},
+            **{f"loss_terms.{name}": value for name, value in (record.loss_terms or {}).items()},
             **{f"metrics.{name}": value for name, value in record.metrics.items()},
         }
 

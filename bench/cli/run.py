@@ -23,7 +23,7 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="Frozen encoder of the images: see `bench list encoders`.")
+        str | None, typer.Option(help="Frozen encoder of the pictures or texts: see `bench list encoders`.")
     ] = None,
     overrides: options.Overrides = None,
     executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",

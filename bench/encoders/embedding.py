@@ -9,7 +9,7 @@ of threads are the same: both change the last bits of sums.
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from bench.data.base import Dataset, Split
 from bench.data.cache import MANIFEST, array_checksum, intact_manifest
+from bench.data.language_models import MINILM, vocabulary_digest
 from bench.encoders import EncoderSpec
 from bench.encoders.entries import digest, sole_worker
 from bench.encoders.weights import weights_checksum
@@ -28,10 +29,12 @@ PREPROCESSING = 2
 """Raised when pictures become other inputs than before, so that cached embeddings are not used again."""
 BATCH = {"cpu": 8, "cuda": 256}
 """Pictures that a kill can lose, and after which progress is written."""
+TEXTS = 512
+"""The same for texts, which are sorted by length within so many."""
 STATE = "progress.json"
 
 Report = Callable[[int, int], None]
-"""Takes the number of pictures that are done and of all."""
+"""Takes the number of samples that are done and of all."""
 
 
 def embed(
@@ -41,17 +44,13 @@ def embed(
     device: str = "cpu",
     progress: Report | None = None,
 ) -> Dataset:
-    """The dataset with float32 (N, D) embeddings in place of its pictures.
+    """The dataset with float32 (N, D) embeddings in place of its pictures or texts.
 
     The first process to ask computes them, others wait for it; weights and libraries are needed only then.
     The new checksum follows from the data's, the encoder, the weights and the preprocessing. Without
     `progress`, a bar is shown where there is a terminal.
     """
-    if any(split.x.ndim != 4 for split in dataset.train.values()):
-        raise UserError(
-            f"dataset '{dataset.name}' holds vectors and encoder '{encoder.name}' needs pictures; "
-            "leave the encoder out"
-        )
+    _check_inputs(dataset, encoder)
     identity = {
         "layout": LAYOUT,
         "data": dataset.checksum,
@@ -68,6 +67,27 @@ def embed(
     return _opened(dataset, entry, checksum)
 
 
+def _check_inputs(dataset: Dataset, encoder: EncoderSpec) -> None:
+    """A UserError if the dataset holds what the encoder cannot read."""
+    pictures = all(split.x.ndim == 4 for split in dataset.train.values())
+    held = "pictures" if pictures else "texts" if dataset.vocabulary else "vectors"
+    if held != encoder.reads:
+        remedy = {
+            "pictures": "choose an encoder of pictures",
+            "texts": f"use the encoder {MINILM}",
+            "vectors": "leave the encoder out",
+        }
+        raise UserError(
+            f"dataset '{dataset.name}' holds {held} and encoder '{encoder.name}' needs {encoder.reads}; "
+            f"{remedy[held]}"
+        )
+    if held == "texts" and dataset.vocabulary != vocabulary_digest(encoder.model):
+        raise UserError(
+            f"dataset '{dataset.name}' has the tokens of another language model than encoder "
+            f"'{encoder.name}' reads; set dataset.tokenizer to {encoder.model}"
+        )
+
+
 def _extract(
     dataset: Dataset,
     spec: EncoderSpec,
@@ -81,7 +101,7 @@ def _extract(
 
     encoder = load_encoder(spec, device)
     partial = entry.with_name(f"{entry.name}.partial")
-    batch = BATCH.get(encoder.device.type, BATCH["cpu"])
+    batch = TEXTS if spec.reads == "texts" else BATCH.get(encoder.device.type, BATCH["cpu"])
     setup = {"batch": batch, "precision": str(encoder.precision)}
     arrays, done = _taken_up(partial, setup, dataset) or _begun(partial, setup, dataset, encoder.width())
     total = sum(len(split) for split in _splits(dataset).values())
@@ -102,8 +122,7 @@ def _extract(
         file: {"sha256": array_checksum(array), "bytes": (partial / file).stat().st_size}
         for file, array in arrays.items()
     }
-    scaling = asdict(encoder.preprocessing)
-    write_json(partial / MANIFEST, {**identity, **setup, "scaling": scaling, "arrays": sums})
+    write_json(partial / MANIFEST, {**identity, **setup, **encoder.settings(), "arrays": sums})
     shutil.rmtree(entry, ignore_errors=True)  # a damaged one
     partial.replace(entry)
 
@@ -172,4 +191,5 @@ def _opened(dataset: Dataset, entry: Path, checksum: str) -> Dataset:
         train=embedded("train", dataset.train),
         test=embedded("test", dataset.test),
         checksum=checksum,
+        vocabulary="",
     )

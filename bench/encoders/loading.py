@@ -6,7 +6,7 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -19,6 +19,7 @@ from torch import nn
 
 from bench.encoders import EncoderSpec
 from bench.encoders.preprocessing import Preprocessing
+from bench.encoders.sentences import SentenceEncoder, load_sentence_encoder
 from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_weights
 from bench.errors import UserError, nearest
 from methods.modules.pixels import MEAN, STD
@@ -50,6 +51,10 @@ class Encoder:
         """The number of dimensions, measured: models do not agree on where they say it."""
         return int(self(np.zeros((1, 3, 8, 8), np.uint8)).shape[1])
 
+    def settings(self) -> dict[str, Any]:
+        """What the manifest of its embeddings says about them."""
+        return {"scaling": asdict(self.preprocessing)}
+
 
 def precision_on(device: torch.device) -> torch.dtype:
     """Half the bits on CUDA, bfloat16 where the GPU computes in it; else float32."""
@@ -58,8 +63,10 @@ def precision_on(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
-def load_encoder(spec: EncoderSpec, device: str) -> Encoder:
+def load_encoder(spec: EncoderSpec, device: str) -> Encoder | SentenceEncoder:
     place = torch.device(device)
+    if spec.reads == "texts":
+        return load_sentence_encoder(spec, place, precision_on(place))
     if spec.library == "open_clip":
         clip = _clip_model(spec)
         features, preprocessing, model = clip.encode_image, _clip_preprocessing(clip), clip

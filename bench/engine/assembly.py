@@ -18,6 +18,8 @@ from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, partition_spec, split_validation
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
+from bench.engine.attacks import Attack, flipped
+from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
@@ -69,12 +71,15 @@ def assemble(
     _check(config, method, task)
     groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
+    attack = None if config.attackers is None else Attack.drawn(config.attackers, len(groups), seed)
     train, validation = {}, {}
     for k, group in wanted.items():
         kept, held_out = zip(
             *(_split(client, dataset, training.validation, seed) for client in group), strict=True
         )
         train[k] = _gather(dataset.train, kept, device)
+        if attack is not None and attack.flips_labels_of(k):
+            train[k] = flipped(train[k], task.classes)
         if training.validation > 0:
             validation[k] = _gather(dataset.train, held_out, device)
     tested = config.evaluation.test
@@ -84,6 +89,10 @@ def assemble(
         epochs=training.epochs,
         batch_size=training.batch_size,
         steps=training.steps,
+        schedule=training.schedule,
+        rounds=training.rounds,
+        recipe=recipe_of(training.augment, training.label_smoothing, task, _has_bytes(dataset)),
+        attack=attack,
         train=train,
         validation=validation,
         test=_test_sets(dataset, partition, device) if tested else {},
@@ -145,7 +154,7 @@ def _task(
     first = next(iter(dataset.train.values()))
     spec = model_spec(config.model.model_dump())
     encoder = encoder_spec(config.encoder.name) if config.encoder is not None else None
-    context = Context(tuple(dataset.classes), encoder, cache_root())
+    context = Context(tuple(dataset.classes), encoder, cache_root(), dataset.vocabulary)
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config.seed, context).to(device)
     return Task(
         model=model,
@@ -156,6 +165,8 @@ def _task(
         seed=config.seed,
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
+        records_losses=config.evaluation.losses,
+        rounds=config.training.rounds,
     )
 
 
@@ -169,6 +180,11 @@ def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) ->
 
     embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
     return normalised(embedded) if encoder.normalised else embedded
+
+
+def _has_bytes(dataset: Dataset) -> bool:
+    """Whether samples are pictures as they come from a file."""
+    return next(iter(dataset.train.values())).x.dtype == np.uint8
 
 
 def _split(

@@ -6,12 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
 from bench.engine.conditions import Conditions
+from bench.engine.early_stopping import ChosenRound
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import is_finite
@@ -25,6 +27,7 @@ from bench.records.schema import (
     Provenance,
     Result,
     RoundRecord,
+    Selection,
     Timing,
     validations,
 )
@@ -50,6 +53,8 @@ class CellRun:
         self._federation = Federation(assembled.problem, self._hosts.hosts, config.training.participation)
         self._device = assembled.problem.task.device
         self._rounds: list[RoundRecord] = []
+        rule = config.training.early_stop
+        self._chosen = ChosenRound(rule) if rule is not None else None
         self._resume()
         self._saved_at = time.monotonic()
         self._cpu_started = time.process_time()
@@ -92,10 +97,12 @@ class CellRun:
         if self._is_evaluated(number):
             record = _with_scores(record, self._federation.evaluate(self._config.evaluation.personal))
         self._append(record, started)
-        if number == self._total:
+        if self._chosen is not None and self._rounds[-1].validation is not None:
+            self._chosen.measured(self.validations, self._federation)
+        if number == self._total or (self._chosen is not None and self._chosen.stops):
             self._finish()
         elif time.monotonic() - self._saved_at >= self._conditions.checkpoint_seconds:
-            write_checkpoint(self.folder.checkpoints, number, self._federation.save)
+            write_checkpoint(self.folder.checkpoints, number, self._save)
             self._saved_at = time.monotonic()
 
     def close(self) -> None:
@@ -114,7 +121,14 @@ class CellRun:
             number, folder = saved
             self._federation.load(folder, number)
             self._rounds = [line for line in self.folder.rounds() if line.round <= number]
+            if self._chosen is not None:
+                self._chosen.load(folder, self.validations, self._device)
         self.folder.keep_rounds(self._rounds)
+
+    def _save(self, folder: Path) -> None:
+        self._federation.save(folder)
+        if self._chosen is not None:
+            self._chosen.save(folder)
 
     def _append(self, record: dict[str, Any], started: float) -> None:
         seconds = round(time.perf_counter() - started, 3)
@@ -123,17 +137,22 @@ class CellRun:
         self.folder.append(line)
 
     def _finish(self) -> None:
+        run = self._federation
+        counts = self._chosen or run
         if self._config.seed == 0:  # one picture per row is enough
-            write_projection(self.folder.projection, self._federation.problem, self._federation.server)
-        if (predictions := self._federation.predictions()) is not None:
+            write_projection(self.folder.projection, run.problem, counts.server)
+        predictions = run.predictions() if self._chosen is None else self._chosen.predictions
+        if predictions is not None:
             predictions.write(self.folder.predictions)
         self.folder.finish(self._result())
 
     def _result(self) -> Result:
+        selected = self._chosen.selection if self._chosen is not None else None
         return Result(
             cell_id=self._config.cell_id,
-            rounds=self._total,
-            **_accuracies(self._rounds),
+            rounds=self._federation.rounds,
+            selected=selected,
+            **_accuracies(self._rounds, selected),
             bytes_up=sum(line.bytes_up for line in self._rounds),
             bytes_down=sum(line.bytes_down for line in self._rounds),
             dropped=sum(line.dropped for line in self._rounds),
@@ -154,9 +173,11 @@ class CellRun:
         )
 
 
-def _accuracies(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
+def _accuracies(rounds: Sequence[RoundRecord], selected: Selection | None) -> dict[str, Any]:
     """The scores of a result; validation alone where the test sets were left alone."""
     last = rounds[-1]
+    if selected is not None:
+        last = next(line for line in rounds if line.round == selected.round)
     averages = {line.round: line.average for line in rounds if line.average is not None}
     if last.test is None:
         return {"final": FinalScores(validation=last.validation)}

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from bench.engine.problem import Problem
@@ -27,6 +28,17 @@ class Scores(NamedTuple):
     """Name of another way to predict → its mean accuracy over the test sets."""
     right: dict[str, Tensor]
     """Domain → whether the prediction is right, sample by sample; where `test` has an accuracy."""
+    losses: dict[str, float]
+    """Domain → mean cross-entropy, where losses are recorded and `test` has an accuracy."""
+
+
+class Judged(NamedTuple):
+    """What a model says about some samples."""
+
+    classes: Tensor
+    """The predicted class, sample by sample."""
+    loss: float | None
+    """The mean cross-entropy of the scores, taken as logits; None where losses are not recorded."""
 
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
@@ -41,14 +53,16 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
         ]
         hits = [correct(problem, server, state, samples) for samples in alike]
         own = fraction(torch.cat(hits)) if hits else None
-        return Scores(test={}, own=own, validation=validation, by_others={}, right={})
-    right = {domain: correct(problem, server, state, samples) for domain, samples in problem.test.items()}
+        return Scores(test={}, own=own, validation=validation, by_others={}, right={}, losses={})
+    found = {domain: judged(problem, server, state, samples) for domain, samples in problem.test.items()}
+    right = {domain: each.classes == problem.test[domain].y for domain, each in found.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if problem.own_test.get(client) else None,
         validation=validation,
         by_others=scores_by_others(problem, server, state),
         right={domain: hits.cpu() for domain, hits in right.items()},
+        losses={domain: each.loss for domain, each in found.items() if each.loss is not None},
     )
 
 
@@ -69,15 +83,21 @@ def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> 
 
 def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
     """Whether the prediction is right, sample by sample."""
-    return predicted(problem, server, state, samples) == samples.y
+    return judged(problem, server, state, samples).classes == samples.y
 
 
-def predicted(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
-    """The predicted class, sample by sample."""
+def judged(problem: Problem, server: State, state: State | None, samples: Samples) -> Judged:
+    """The predictions for these samples and, where losses are recorded, how sure they are."""
     task, method = problem.task, problem.method
+    classes, losses = [], []
     with task.evaluation():
-        parts = [method.predict(task, server, state, x).argmax(dim=1) for x in samples.x.split(PIECE)]
-    return torch.cat(parts)
+        for x, y in zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True):
+            scores = method.predict(task, server, state, x)
+            classes.append(scores.argmax(dim=1))
+            if task.records_losses:
+                losses.append(F.cross_entropy(scores, y, reduction="sum"))
+    loss = float(torch.stack(losses).sum()) / len(samples.y) if losses else None
+    return Judged(torch.cat(classes), loss)
 
 
 def fraction(hits: Tensor) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.evaluation import correct, fraction, own_accuracy, predicted, scores_by_others
+from bench.engine.evaluation import correct, fraction, judged, own_accuracy, scores_by_others
 from bench.engine.hosts.base import Hosts
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
@@ -24,11 +26,12 @@ class Federation:
     """A run as it stands after some number of rounds."""
 
     def __init__(self, problem: Problem, hosts: Hosts, participation: float = 1.0) -> None:
-        self.problem = problem
         self.hosts = hosts
         self.rounds = 0
         self._clients = sorted(problem.train)
         self._per_round = max(1, round(participation * len(self._clients)))
+        problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
+        self.problem = problem
         self._exchanges = problem.exchanges()
         self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
@@ -67,6 +70,17 @@ class Federation:
         observed = self._observe(participants)
         return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
 
+    def _terms(self, replies: Sequence[Reply]) -> dict[str, Any]:
+        """The means over the round's clients of the terms of their losses; nothing if they are not noted."""
+        noted: dict[str, list[Tensor]] = {}
+        for reply in replies:
+            for name, value in (reply.terms or {}).items():
+                noted.setdefault(name, []).append(value)
+        if not noted:
+            return {}
+        means = torch.stack([torch.stack(values).mean() for values in noted.values()]).tolist()
+        return {"loss_terms": dict(zip(noted, means, strict=True))}
+
     def _observe(self, participants: Sequence[int]) -> dict[str, float]:
         """The method's figures: the server's, and the means of those about the round's clients."""
         method = self.problem.method
@@ -97,20 +111,23 @@ class Federation:
         if not method.has_global_model:
             names = self.problem.test
             self._right = {name: torch.stack([s.right[name] for s in everyone]).sum(dim=0) for name in names}
-        test = (
-            self._score_global_model(personal=False).get("test", {})
-            if method.has_global_model
-            else {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
-        )
+        if method.has_global_model:
+            of_global = self._score_global_model(personal=False)
+            test, losses = of_global.get("test", {}), of_global.get("test_loss", {})
+        else:
+            test = {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
+            losses = {name: fmean(s.losses[name] for s in everyone) for name in everyone[0].losses}
         personal = personal and bool(self.problem.test)
         own = fmean(scores.own for scores in everyone if scores.own is not None) if personal else None
-        scored = _scores(test, own, [s.validation for s in everyone if s.validation is not None])
+        held_out = [s.validation for s in everyone if s.validation is not None]
+        scored = _scores(test, losses, own, held_out)
         others = {name: fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others}
         return _with_others(scored, others)
 
     def _score_global_model(self, personal: bool) -> dict[str, Any]:
         tests = self.problem.test
-        self._guesses = {name: predicted(self.problem, self._server, None, tests[name]) for name in tests}
+        found = {name: judged(self.problem, self._server, None, tests[name]) for name in tests}
+        self._guesses = {name: each.classes for name, each in found.items()}
         right = {name: guesses == tests[name].y for name, guesses in self._guesses.items()}
         self._right = right
         held_out = [
@@ -119,7 +136,8 @@ class Federation:
         ]
         personal = personal and bool(right)
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
-        scored = _scores({name: fraction(hits) for name, hits in right.items()}, own, held_out)
+        losses = {name: each.loss for name, each in found.items() if each.loss is not None}
+        scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, held_out)
         return _with_others(scored, scores_by_others(self.problem, self._server, None))
 
     def predictions(self) -> Predictions | None:
@@ -145,19 +163,24 @@ class Federation:
         self.hosts.load(folder)
         self.rounds = rounds
 
-    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> dict[str, int]:
+    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> dict[str, Any]:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = [(client, exchange.down(task, self._server, client)) for client in clients]
         replies = self.hosts.run(phase, number, messages)
+        attack = self.problem.attack if number > 0 else None
+        if attack is not None:
+            replies = attack.on(task, number, dict(messages), replies)
         sound = [reply for reply in replies if reply.sound]
         if sound:
             self._server = self._combine[phase](task, self._server, sound)
-        return {
+        counts = {
             "bytes_up": _bytes([reply.content for reply in replies]),
             "bytes_down": _bytes([message for _, message in messages]),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
+            **self._terms(sound),
         }
+        return counts if attack is None else counts | {"attackers": attack.among(clients)}
 
 
 def combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:
@@ -183,8 +206,12 @@ def _with_others(scored: dict[str, Any], others: dict[str, float]) -> dict[str, 
     return scored | ({"metrics": figures} if figures else {})
 
 
-def _scores(test: dict[str, float], own: float | None, validation: Sequence[float]) -> dict[str, Any]:
+def _scores(
+    test: dict[str, float], losses: dict[str, float], own: float | None, validation: Sequence[float]
+) -> dict[str, Any]:
     record: dict[str, Any] = {"test": test} if test else {}
+    if losses := {name: loss for name, loss in losses.items() if math.isfinite(loss)}:
+        record["test_loss"] = losses
     if own is not None:
         record["personal"] = own
     if validation:

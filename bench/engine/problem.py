@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from bench.engine.attacks import Attack
+from bench.engine.preparation import Recipe
+from bench.records.schedules import Schedule
 from methods.base import Exchange, FedAlgorithm, Task
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies
@@ -24,6 +27,14 @@ class Problem:
     batch_size: int
     steps: int | None = field(default=None, kw_only=True)
     """Local steps per round; None: use `epochs`."""
+    schedule: Schedule | None = field(default=None, kw_only=True)
+    """How learning rates change over the rounds; None: not at all."""
+    rounds: int = field(default=1, kw_only=True)
+    """Rounds of the whole run, which a schedule depends on."""
+    recipe: Recipe = field(default=Recipe(), kw_only=True)
+    """Augmentation and label smoothing."""
+    attack: Attack | None = field(default=None, kw_only=True)
+    """Which clients send forged replies; None: all are honest."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]
@@ -37,6 +48,13 @@ class Problem:
     def exchanges(self) -> list[Exchange | FoldsReplies]:
         """The exchanges before the first round, then the method itself, which is repeated."""
         return [*self.method.prelude(self.task), self.method]
+
+    def task_in(self, number: int) -> Task:
+        """The task with the learning rates of a round; that of round 0 is the task itself."""
+        if self.schedule is None or number == 0:
+            return self.task
+        factor = self.schedule.at(number, self.rounds)
+        return replace(self.task, optimiser=self.task.optimiser.scaled(factor))
 
     def orders(self, client: int, number: int, count: int) -> list[Tensor]:
         """Per epoch of a round, the order in which the client visits its `count` samples."""

@@ -6,29 +6,27 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from bench.records.section import Count, Section, is_none, is_zero
+from bench.records.training import Training
 
 SCHEMA: Final = 1
 """The version of the record format; a reader refuses any other."""
 
-SECTIONS: Final = ("dataset", "partition", "unseen", "encoder", "model", "training", "evaluation")
+SECTIONS: Final = (
+    "dataset",
+    "partition",
+    "unseen",
+    "attackers",
+    "encoder",
+    "model",
+    "training",
+    "evaluation",
+)
 """The sections that a suite sets for all of its methods, in the order of the file."""
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-Count = Annotated[int, Field(ge=1, strict=True)]
-"""One or more; not `true`, which Python takes for 1."""
-
-
-class Section(BaseModel):
-    """A part of a configuration: frozen, without unknown keys, NaN or infinity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Choice(BaseModel):
@@ -54,10 +52,10 @@ def _share_or_number(value: object) -> object:
 class Unseen(Section):
     """What no client trains on, and every model is tested on instead of the test sets of all domains."""
 
-    domain: str | None = Field(default=None, exclude_if=_is_none)
+    domain: str | None = Field(default=None, exclude_if=is_none)
     """The domain whose samples no client has. The test set is that of this domain."""
     clients: Annotated[int | float | None, BeforeValidator(_share_or_number)] = Field(
-        default=None, exclude_if=_is_none
+        default=None, exclude_if=is_none
     )
     """How many clients never train, as a number or a share of all. The seed draws them, from every domain
     where each client has one domain. A domain's test set then has only the samples like these clients' own
@@ -70,23 +68,23 @@ class Unseen(Section):
         return self
 
 
-class Training(Section):
-    """How clients train, the same for every method of a table."""
+class Attackers(Section):
+    """Clients that do not play by the rules; the seed draws them. Exchanges before round 1 are honest."""
 
-    rounds: Count
-    """Communication rounds."""
-    epochs: Count = 1
-    """Passes over a client's samples per round."""
-    steps: Count | None = Field(default=None, exclude_if=_is_none)
-    """Local steps per round; None: use `epochs`. Gives clients of unequal size the same work."""
-    batch_size: Count
-    """Samples per local step."""
-    participation: float = Field(default=1.0, gt=0, le=1)
-    """Share of the clients that take part in a round."""
-    optimiser: dict[str, Any]
-    """The clients' optimiser and its settings."""
-    validation: float = Field(default=0.0, ge=0, lt=1)
-    """Share of every client's training data that is held out for choosing hyperparameters."""
+    kind: Literal["sign_flip", "noise", "label_flip"]
+    """What they do. `sign_flip`: send x − scale·(y − x) instead of y, where x is what the server sent (and
+    −scale·y where the server sends nothing of the kind); `noise`: add normal noise to all that they send;
+    `label_flip`: train on the label C − 1 − y instead of y, with C classes."""
+    share: float = Field(gt=0, lt=1)
+    """Their share of the clients, rounded to a whole number of at least one."""
+    scale: float = Field(default=1.0, gt=0)
+    """The factor of `sign_flip`, or the standard deviation of `noise`."""
+
+    @model_validator(mode="after")
+    def _scale_has_a_meaning(self) -> Attackers:
+        if self.kind == "label_flip" and self.scale != 1:
+            raise ValueError("flipped labels have no scale; leave out 'scale'")
+        return self
 
 
 class Evaluation(Section):
@@ -98,10 +96,12 @@ class Evaluation(Section):
     """Whether every client is also measured on its own kind of data."""
     test: bool = Field(default=True, exclude_if=bool)
     """Whether the test sets are read at all; a search leaves them alone."""
+    losses: bool = Field(default=False, exclude_if=is_zero)
+    """Whether losses are recorded too: on the test sets, and the terms of the clients' training losses."""
 
 
 class EncoderChoice(Section):
-    """The frozen network that turns images into features before anything is trained."""
+    """The frozen network that turns pictures or texts into features before anything is trained."""
 
     name: str
     normalised: bool = False
@@ -121,7 +121,7 @@ class MethodChoice(Section):
     name: str
     version: int
     hyperparameters: dict[str, Any]
-    source: str | None = Field(default=None, exclude_if=_is_none)
+    source: str | None = Field(default=None, exclude_if=is_none)
     """Digest of the source of a method that is not installed: one from a file, a script or a notebook."""
 
 
@@ -136,8 +136,9 @@ class CellConfig(Section):
     variant: str
     dataset: Choice
     partition: Choice
-    unseen: Unseen | None = Field(default=None, exclude_if=_is_none)
-    encoder: EncoderChoice | None = Field(default=None, exclude_if=_is_none)
+    unseen: Unseen | None = Field(default=None, exclude_if=is_none)
+    attackers: Attackers | None = Field(default=None, exclude_if=is_none)
+    encoder: EncoderChoice | None = Field(default=None, exclude_if=is_none)
     model: Choice
     training: Training
     evaluation: Evaluation
@@ -176,13 +177,13 @@ class CellConfig(Section):
     @property
     def setting(self) -> str:
         """Equal for a search and a run if hyperparameters chosen in the one are meant for the other."""
-        left_out = {"training": {"rounds", "validation"}}
+        left_out = {"training": {"rounds", "validation", "early_stop"}}
         return identity(
             {"encoder": None, **self.model_dump(mode="json", include=_WORKLOAD, exclude=left_out)}
         )
 
 
-_WORKLOAD = {"dataset", "partition", "unseen", "encoder", "model", "training"}
+_WORKLOAD = {"dataset", "partition", "unseen", "attackers", "encoder", "model", "training"}
 
 
 def identity(content: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The rounds of a cell as columns, without what a report can do without: seconds and a method's metrics."""
+"""The rounds of a cell as columns, without what a report can do without: seconds, losses, own metrics."""
 
 from __future__ import annotations
 

@@ -42,6 +42,8 @@ class RoundRecord(Record):
     round: int
     test: dict[str, float] | None = None
     """Accuracy on each domain's test set, in rounds that were evaluated."""
+    test_loss: dict[str, float] | None = None
+    """Mean cross-entropy on each domain's test set, where losses are recorded; infinite ones are left out."""
     personal: float | None = None
     """Mean over the clients of accuracy on their own kind of data."""
     validation: float | None = None
@@ -51,6 +53,11 @@ class RoundRecord(Record):
     clients: int = 0
     dropped: int = 0
     """Clients whose reply held NaN or infinity and was left out."""
+    loss_terms: dict[str, float] | None = None
+    """The clients' training loss and its terms, where losses are recorded: means over the steps of a client
+    and then over the round's clients."""
+    attackers: int = Field(default=0, exclude_if=lambda count: not count)
+    """Attackers among the clients of the round."""
     metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
     """Figures of the method's own."""
     seconds: float = 0.0
@@ -62,7 +69,7 @@ class RoundRecord(Record):
 
 
 class FinalScores(Record):
-    """The accuracies of the last round."""
+    """The accuracies of the last round, or of the one that early stopping chose."""
 
     test: dict[str, float | None] | None = None
     avg: float | None = None
@@ -76,6 +83,16 @@ class Oracle(Record):
 
     round: int | None = None
     avg: float | None = None
+
+
+class Selection(Record):
+    """The round that a result is taken from, where early stopping chose it by validation."""
+
+    round: int
+    validation: float
+    """Mean over the clients of accuracy on their held-out samples, in that round."""
+    reason: str
+    """Why the run ended when it did."""
 
 
 class Provenance(Record):
@@ -108,7 +125,10 @@ class Result(Record):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     cell_id: str = Field(alias="cell")
     rounds: int
+    """Rounds that were run."""
     final: FinalScores
+    selected: Selection | None = Field(default=None, exclude_if=lambda selected: selected is None)
+    """The round that `final` is of, where early stopping chose it; None: the last one."""
     last5_avg: float | None = None
     oracle: Oracle | None = None
     bytes_up: int = 0

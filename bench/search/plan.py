@@ -144,6 +144,8 @@ def make_search(
             )
     if suite.training.validation == 0:
         suite = suite.changed({"training.validation": HELD_OUT})
+    if suite.training.early_stop is not None:  # trials are stopped by their scheduler
+        suite = suite.changed({"training.early_stop": None})
     default = plan_cells(suite, data_root)[0].config
     own_sweeps = {
         key.removeprefix(f"{method}.").removeprefix("training."): values

@@ -7,7 +7,8 @@ from statistics import fmean, pstdev
 
 from bench.records.config import identity
 from bench.records.reader import CellRecord
-from bench.records.schema import Oracle
+from bench.records.schema import Oracle, validations
+from bench.records.selection import best_round
 
 LAST = 5
 """Evaluated rounds at the end whose mean a result holds."""
@@ -27,8 +28,9 @@ def _of_the_configuration(cell: CellRecord) -> Iterator[str]:
         yield f"the configuration is that of cell {named}"
     if cell.result.cell_id != cell.cell_id:
         yield f"the result is that of cell {cell.result.cell_id}"
-    if cell.result.rounds != cell.config.training.rounds:
-        yield f"the result has {cell.result.rounds} rounds, the configuration {cell.config.training.rounds}"
+    planned = cell.config.training
+    if cell.result.rounds != planned.rounds and not (planned.early_stop and cell.result.selected):
+        yield f"the result has {cell.result.rounds} rounds, the configuration {planned.rounds}"
 
 
 def _of_the_rounds(cell: CellRecord) -> Iterator[str]:
@@ -47,21 +49,27 @@ def _of_the_scores(cell: CellRecord) -> Iterator[str]:
     if cell.result is None or not cell.rounds:
         return
     last, final = cell.rounds[-1], cell.result.final
+    if selected := cell.result.selected:
+        last = next((line for line in cell.rounds if line.round == selected.round), last)
+        rule = cell.config.training.early_stop if cell.config else None
+        best = best_round(validations(cell.rounds), rule.min_delta if rule else 0.0)
+        if best is None or (best.round, best.validation) != (selected.round, selected.validation):
+            yield f"round {selected.round} is not the best on validation"
     test: dict[str, float] = last.test or {}
     if not test or final.test != test:
-        yield "the final accuracies are not those of the last round"
+        yield f"the final accuracies are not those of {'that round' if selected else 'the last round'}"
         return
     averages = {line.round: line.average for line in cell.rounds if line.average is not None}
     oracle = cell.result.oracle or Oracle()
-    best = max(averages, key=lambda number: averages[number])
+    highest = max(averages, key=lambda number: averages[number])
     for name, stored, expected in (
         ("avg", final.avg, averages[last.round]),
         ("std", final.std, pstdev(test.values())),
         ("personal", final.personal, last.personal),
         ("validation", final.validation, last.validation),
         ("last5_avg", cell.result.last5_avg, fmean(list(averages.values())[-LAST:])),
-        ("oracle.round", oracle.round, best),
-        ("oracle.avg", oracle.avg, averages[best]),
+        ("oracle.round", oracle.round, highest),
+        ("oracle.avg", oracle.avg, averages[highest]),
     ):
         if stored != expected:  # means and deviations are rounded correctly, so they are the same everywhere
             yield f"{name} is {stored}, but follows from the rounds as {expected}"

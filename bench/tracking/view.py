@@ -108,6 +108,8 @@ def round_points(rounds: Sequence[RoundRecord], started: int) -> Iterator[Point]
         values: dict[str, Any] = {f"test_{domain}": value for domain, value in (line.test or {}).items()}
         values |= {"test_avg": line.average, "personal": line.personal, "validation": line.validation}
         values |= {"bytes_up": up, "bytes_down": down}
+        values |= {f"test_loss_{domain}": value for domain, value in (line.test_loss or {}).items()}
+        values |= {f"loss_terms.{name}": value for name, value in (line.loss_terms or {}).items()}
         values |= {f"metrics.{name}": value for name, value in line.metrics.items()}
         for name, value in _numbers(values).items():
             yield Point(name, value, line.round, started + _milliseconds(seconds))
@@ -119,6 +121,7 @@ def final_metrics(result: Result) -> Iterable[tuple[str, float]]:
     values: dict[str, Any] = {f"final_test_{domain}": value for domain, value in (final.test or {}).items()}
     values |= {f"final_{name}": getattr(final, name) for name in ("avg", "std", "personal", "validation")}
     values |= {"last5_avg": result.last5_avg, "dropped": result.dropped}
+    values |= {"selected_round": result.selected.round} if result.selected else {}
     values |= {f"oracle_{name}": getattr(oracle, name) for name in ("avg", "round")}
     values |= {name: getattr(timing, name) for name in ("wall_seconds", "cpu_seconds")}
     return _numbers(values).items()

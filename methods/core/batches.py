@@ -8,11 +8,12 @@ that say which samples and which steps are real.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
+from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
 from methods.core.rows import rows
 
@@ -26,9 +27,19 @@ class Samples(NamedTuple):
         return self.x.nbytes + self.y.nbytes
 
 
+class Mixed(NamedTuple):
+    """The smaller part of samples that mixup made of two."""
+
+    y: Tensor
+    """Its labels."""
+    share: Tensor
+    """How much of a sample it is, at most ½; one number for the whole batch."""
+
+
 class Batch(NamedTuple):
     x: Tensor
     y: Tensor
+    """Labels; of mixed samples, those of the larger part."""
     mask: Tensor | None = None
     """1 for a real sample, 0 for padding; None: all are real."""
     live: Tensor | None = None
@@ -37,6 +48,29 @@ class Batch(NamedTuple):
     """Whether this is one client of a stack, seen from inside `vmap`."""
     key: int | Tensor = 0
     """What this step's random numbers depend on."""
+    mixed: Mixed | None = None
+    """What else is in samples that mixup made; `cross_entropy` takes it into account."""
+    smoothing: float = 0.0
+    """ε of label smoothing, for `cross_entropy`; 0 outside of training."""
+    terms: LossTerms | None = None
+    """Where the terms of the loss are noted; None: they are not recorded."""
+    at: Tensor | None = None
+    """Where the samples stand in the pool that they were taken from; None: not known."""
+    start: int | Tensor = 0
+    """Where the client's own samples begin in that pool."""
+
+    @property
+    def position(self) -> Tensor:
+        """Which of the client's samples these are, counted from 0; samples made anew count on."""
+        if self.at is None:
+            raise ValueError("these samples were not taken from a client's own")
+        return self.at - self.start
+
+    def term(self, name: str, value: Tensor) -> Tensor:
+        """The value itself, noted as a term of the client's loss where these are recorded."""
+        if self.terms is not None:
+            self.terms.note(name, value, self.live)
+        return value
 
     def uniform(self, *shape: int, stream: int = 0) -> Tensor:
         """Random numbers in [0, 1), the same whatever the executor; another stream gives others."""
@@ -51,6 +85,10 @@ class Batch(NamedTuple):
         if self.mask is None:
             return per_sample.mean()
         return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
+
+
+Preparation: TypeAlias = Callable[[Batch], Batch]
+"""What is done to every batch that a client trains on: augmentation, smoothing, notes of the loss."""
 
 
 class Batches(Protocol):
@@ -79,9 +117,10 @@ class RaggedBatches:
         size: int,
         key: int = 0,
         renewed: Callable[[int], Samples] | None = None,
+        prepare: Preparation | None = None,
     ) -> None:
         self._samples, self._orders, self._size = samples, orders, size
-        self._key, self._renewed = key, renewed
+        self._key, self._renewed, self._prepare = key, renewed, prepare
 
     @property
     def steps(self) -> int:
@@ -96,14 +135,16 @@ class RaggedBatches:
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
             for part in torch.split(order, GATHERED * self._size):
-                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
-                for xs, ys in zip(*pieces, strict=True):
-                    yield Batch(xs, ys, key=key)
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part], part))
+                for xs, ys, at in zip(*pieces, strict=True):
+                    batch = Batch(xs, ys, key=key, at=at)
+                    yield batch if self._prepare is None else self._prepare(batch)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        x, y = (torch.split(part, PIECE) for part in self._samples)
-        return (Batch(*piece) for piece in zip(x, y, strict=True))
+        at = torch.arange(self.samples, device=self._samples.y.device)
+        parts = (torch.split(part, PIECE) for part in (*self._samples, at))
+        return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
 
 
 class PaddedBatches(NamedTuple):
@@ -123,25 +164,31 @@ class PaddedBatches(NamedTuple):
     """Samples of the largest client of the stack."""
     key: Tensor
     """What the client's random numbers of this round depend on."""
+    prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         for step in range(self.order.shape[0]):
             at = self.order[step]
-            yield Batch(
+            batch = Batch(
                 rows(self.x, at),
                 rows(self.y, at),
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
                 stacked=True,
                 key=self.key + step,
+                at=at,
+                start=self.start,
             )
+            yield batch if self.prepare is None else self.prepare(batch)
+            del batch
 
     def once(self) -> Iterator[Batch]:
         for first in range(0, self.most, PIECE):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
             x, y = rows(self.x, at), rows(self.y, at)
-            yield Batch(x, y, (number < self.samples).float(), stacked=True)
+            real = (number < self.samples).to(torch.get_default_dtype())
+            yield Batch(x, y, real, stacked=True, at=number)
 
 
 PIECE = 128

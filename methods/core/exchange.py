@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from methods.core.batches import Batches
     from methods.core.task import Task
 
@@ -24,6 +26,8 @@ class Reply(NamedTuple):
     content: Message
     sound: bool = True
     """False if any number in it is NaN or infinite: such a reply is left out of the aggregation."""
+    terms: dict[str, Tensor] | None = None
+    """The means of the loss's terms over the client's steps, if they are recorded; no part of the message."""
 
 
 class Exchange(Protocol):

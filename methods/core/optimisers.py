@@ -7,10 +7,10 @@ own, out of place one by one where the tensors are stacked by `vmap`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from torch import Tensor
 
 Tensors: TypeAlias = list[Tensor]
@@ -58,6 +58,10 @@ class Group(BaseModel):
     lr: float = Field(gt=0)
     """Their learning rate."""
 
+    def scaled(self, factor: float) -> Group:
+        """The same with the rate multiplied by a factor."""
+        return self.model_copy(update={"lr": factor * self.lr})
+
 
 class _Optimiser(BaseModel):
     model_config = CONFIG
@@ -69,6 +73,20 @@ class _Optimiser(BaseModel):
     """The largest norm of the whole gradient; None: no clipping."""
     groups: tuple[Group, ...] = ()
     """The first group that matches a parameter's name sets its learning rate."""
+    _scale: float = PrivateAttr(default=1.0)
+    """What the schedule has multiplied the rates by."""
+
+    def scaled(self, factor: float) -> Self:
+        """The same with all learning rates multiplied by a factor, as a schedule does it for a round."""
+        groups = tuple(group.scaled(factor) for group in self.groups)
+        changed = self.model_copy(update={"lr": factor * self.lr, "groups": groups})
+        changed._scale = factor * self._scale
+        return changed
+
+    def with_groups(self, *groups: Group) -> Self:
+        """The same with further groups before its own; the schedule applies to their rates too."""
+        scaled = tuple(group.scaled(self._scale) for group in groups)
+        return self.model_copy(update={"groups": (*scaled, *self.groups)})
 
     def rates(self, names: Sequence[str]) -> list[float]:
         return [next((g.lr for g in self.groups if g.match in name), self.lr) for name in names]
@@ -113,9 +131,9 @@ class SGD(_Optimiser):
         return self.move(params, grads, rates, kit), memory
 
 
-class Adam(_Optimiser):
-    name: Literal["adam"] = "adam"
-    """Adam with bias correction; weight decay is part of the gradient."""
+class _Adam(_Optimiser):
+    decoupled: ClassVar[bool]
+    """Whether weight decay acts on the parameters themselves and not on the gradient."""
     betas: tuple[float, float] = (0.9, 0.999)
     """β₁ and β₂, how slowly the moments follow the gradient and its square."""
     epsilon: float = Field(default=1e-8, gt=0)
@@ -131,7 +149,9 @@ class Adam(_Optimiser):
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: list[float], kit: Kit) -> Any:
         beta1, beta2 = self.betas
         grads = self.clipped(grads)
-        if self.weight_decay:
+        if self.weight_decay and self.decoupled:
+            params = self.shrunk(params, rates, kit)
+        elif self.weight_decay:
             grads = kit.add(grads, params, alpha=self.weight_decay)
         step = memory["step"] + 1
         mean = kit.add_into(kit.scale_into(memory["mean"], beta1), grads, alpha=1 - beta1)
@@ -145,5 +165,27 @@ class Adam(_Optimiser):
         ]
         return self.move(params, direction, rates, kit), {"step": step, "mean": mean, "square": square}
 
+    def shrunk(self, params: Tensors, rates: list[float], kit: Kit) -> Tensors:
+        """params · (1 − rate · weight decay)."""
+        if len(set(rates)) == 1:
+            shrunk: Tensors = kit.scale_into(params, 1 - rates[0] * self.weight_decay)
+            return shrunk
+        return [p * (1 - r * self.weight_decay) for p, r in zip(params, rates, strict=True)]
 
-Optimiser: TypeAlias = Annotated[SGD | Adam, Field(discriminator="name")]
+
+class Adam(_Adam):
+    decoupled = False
+    name: Literal["adam"] = "adam"
+    """Adam with bias correction; weight decay is part of the gradient."""
+
+
+class AdamW(_Adam):
+    decoupled = True
+    name: Literal["adamw"] = "adamw"
+    """Adam with decoupled weight decay: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR
+    2019, as in `torch.optim.AdamW`: every step first shrinks the parameters by rate · weight decay."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    """By what share of the learning rate the parameters shrink in a step; 0.01 as in PyTorch."""
+
+
+Optimiser: TypeAlias = Annotated[SGD | Adam | AdamW, Field(discriminator="name")]

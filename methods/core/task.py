@@ -33,11 +33,18 @@ class Task:
     classes: int
     clients: int
     optimiser: Optimiser
+    """The clients' optimiser; in `local` with the learning rates of the round."""
     seed: int
     domains: tuple[int, ...] = ()
     """Client → number of its domain; empty where clients have samples of several domains."""
     input_shape: tuple[int, ...] | None = None
     """The shape of one sample; None: unknown."""
+    records_losses: bool = False
+    """Whether the record has losses, so that `observe` may give the server's."""
+    rounds: int | None = None
+    """How many rounds the run has, for what changes over them; None: unknown."""
+    per_round: int | None = None
+    """How many clients the server plans to hear from in a round; None: all of them."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:

@@ -13,9 +13,13 @@ from torch import Tensor
 from methods.core.batches import Batch
 from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, Kit, Optimiser, Tensors
 from methods.core.stacked_gradient import stacked_gradient
+from methods.core.stacking import in_stack
 from methods.core.tree import Tree
 
 Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
+
+TOTAL = "loss"
+"""The name under which the whole loss is recorded beside its terms."""
 
 
 class Mode(NamedTuple):
@@ -30,16 +34,21 @@ def _gradient_of_one(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
     leaves = [param.detach().requires_grad_() for param in params]
-    value = loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch)
+    value = batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
     return list(torch.autograd.grad(value, leaves, materialize_grads=True))
 
 
 def _gradient_in_stack(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
-    def value(leaves: Tensors) -> Tensor:
-        return loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch)
+    def value(leaves: Tensors, batch: Batch = batch) -> Tensor:
+        return batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
 
+    if batch.terms is not None and not in_stack(batch.y):  # no value gets out of `torch.func.grad` but this
+        with torch.no_grad():
+            value(params)
+        batch = batch._replace(terms=None)
+        return stacked_gradient(lambda leaves: value(leaves, batch), params, like=batch.y)
     return stacked_gradient(value, params, like=batch.y)
 
 

@@ -20,4 +20,8 @@ class Pixels(nn.Module):
         self.register_buffer("std", 255 * torch.tensor(STD).view(3, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) / self.std if x.dtype == torch.uint8 else x
+        return self.standardised(x) if x.dtype == torch.uint8 else x
+
+    def standardised(self, x: Tensor) -> Tensor:
+        """Values from 0 to 255 as the standardised floats that the network sees."""
+        return (x - self.mean) / self.std

@@ -33,5 +33,12 @@ class SplitModel(nn.Module):
 
     def pixels(self, x: Tensor) -> Tensor:
         """Bytes of images as the model's first layer turns them into floats."""
-        layer = next((module for module in self.modules() if isinstance(module, Pixels)), None)
-        return x if layer is None else layer(x)
+        return x if self._pixels is None else self._pixels(x)
+
+    def standardised(self, x: Tensor) -> Tensor:
+        """The same for floats from 0 to 255, as bytes become when a picture's colours are changed."""
+        return x.float() if self._pixels is None else self._pixels.standardised(x)
+
+    @property
+    def _pixels(self) -> Pixels | None:
+        return next((module for module in self.modules() if isinstance(module, Pixels)), None)

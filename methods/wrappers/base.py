@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
-from pydantic import Field, SerializeAsAny, create_model
+from pydantic import Field, SerializeAsAny, create_model, model_validator
 from torch import Generator, Tensor
 
 from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
@@ -27,9 +27,20 @@ class Wrapper(FedAlgorithm):
 
     short_label: ClassVar[str]
     """What stands before the inner method's name in tables."""
+    outermost: ClassVar[bool] = False
+    """Whether other wrappers are refused around this one, since they would undo what it promises."""
 
     inner: SerializeAsAny[FedAlgorithm]
     """The method inside, with its own hyperparameters."""
+
+    @model_validator(mode="after")
+    def _goes_around_no_outermost_one(self) -> Self:
+        if isinstance(self.inner, Wrapper) and self.inner.outermost:
+            raise ValueError(
+                f"cannot go around {self.inner.label}: {self.inner.short_label} has to be the first wrapper "
+                "of a name"
+            )
+        return self
 
     @classmethod
     def around(cls, kind: type[FedAlgorithm]) -> type[Self]:

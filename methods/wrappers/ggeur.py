@@ -58,6 +58,7 @@ class _NeverSentBack(FedAvg):
 class GGEUR(Wrapper):
     short_label = "GGEUR"
     neutral = {"samples_per_class": 1}
+    version = 2
 
     domains: Literal["auto", "one", "several"] = "auto"
     """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
@@ -187,10 +188,11 @@ class StatisticsUp(Upload):
         """The axes instead of the covariances."""
         if "moments" not in server:
             return server
-        axes = principal_axes(server["moments"]["covariances"], self.method.ridge, self.method.top_k)
+        found = Moments(**server["moments"])
+        axes = principal_axes(found.covariances, self.method.ridge, self.method.top_k, found.counts)
         kept = {key: value for key, value in server.items() if key != "moments"}
         shared = {"axes": {key: each.float() for key, each in axes._asdict().items()}}
-        return kept | {"shared": shared | {"known": server["moments"]["counts"] > 0}}
+        return kept | {"shared": shared | {"known": found.counts > 0}}
 
 
 @dataclass(frozen=True)

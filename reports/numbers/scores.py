@@ -81,11 +81,18 @@ class RowScores:
         """AVG of the last round, also for rows whose code selects another one."""
         found = {}
         for cell in self.cells:
-            test = (cell.result.final.test if cell.result else None) or {}
+            test: Mapping[str, float | None] = (cell.result.final.test if cell.result else None) or {}
+            if cell.result and cell.result.selected:  # then the final scores are those of another round
+                test = cell.rounds[-1].test or {}
             values = {name: value for name in self.domains if (value := finite(test.get(name))) is not None}
             if len(values) == len(self.domains):
                 found[cell.seed] = 100 * average(values)
         return found
+
+    def chosen_rounds(self) -> dict[int, tuple[int, int]]:
+        """Seed → the round that early stopping chose and the last one; empty without early stopping."""
+        ended = {cell.seed: cell.result for cell in self.cells if cell.result}
+        return {seed: (each.selected.round, each.rounds) for seed, each in ended.items() if each.selected}
 
     def best_on_validation(self) -> BySeed:
         """AVG of the evaluated round that is best on held-out data, the earliest of several."""

@@ -39,7 +39,7 @@ def _history(records: Sequence[RoundRecord], domains: Sequence[str]) -> dict[str
     """Columns with one value per round; columns without any value are left out."""
     rounds = [record.model_dump(exclude_unset=True) for record in records]
     tests = [record.test or {} for record in records]
-    metrics = [record.metrics for record in records]
+    metrics = [_figures(record) for record in records]
     names = dict.fromkeys(name for values in metrics for name in values)
     test = [_column(tests, domain, share) for domain in domains]
     columns: dict[str, Any] = {
@@ -53,6 +53,13 @@ def _history(records: Sequence[RoundRecord], domains: Sequence[str]) -> dict[str
         "metrics": {name: values for name in names if (values := _column(metrics, name, short))},
     }
     return {key: values for key, values in columns.items() if values}
+
+
+def _figures(record: RoundRecord) -> dict[str, float]:
+    """The method's own figures and, where they are recorded, the losses."""
+    losses = {f"test loss, {domain}": value for domain, value in (record.test_loss or {}).items()}
+    terms = {f"training: {name}": value for name, value in (record.loss_terms or {}).items()}
+    return {**losses, **terms, **record.metrics}
 
 
 def _column(

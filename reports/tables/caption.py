@@ -1,11 +1,12 @@
 """The caption of a table: how its numbers were made."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.records.config import CellConfig
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import DEFAULT_ROW, row_name
+from bench.words import counted
 from reports.numbers.scores import RowScores
 from reports.numbers.tuning import tuning_budget
 from reports.tables.notes import still_improving
@@ -46,13 +47,17 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
     tuning = agreed("hyperparameters", ((cell.row, _hyperparameters(cell)) for cell in tuned))
     if len(tuned) < len(cells):
         tuning += f"; suite defaults in rows marked{DEFAULT_ROW}"
+    chosen = [(row.cells[0].row, rounds) for row in rows if (rounds := row.chosen_rounds())]
+    selection = "best round on validation" if chosen else "final round"
+    if chosen:
+        footnotes.append(_chosen_rounds(chosen))
     rising = dict.fromkeys(row.cells[0].row for row in rows if still_improving(row))
     improving = [f"still improving at the last round: {', '.join(rising)};"] if rising else []
     encoders = any(cell.config and cell.config.encoder for cell in cells)
     encoder = [f"encoder: {of_configs('encoder', _encoder)};"] if encoders else []
     statements = [
         f"{name_of(run, variant)} (version {version}){title}.",
-        f"Top-1 accuracy in percent; {over}; selection: final round;",
+        f"Top-1 accuracy in percent; {over}; selection: {selection};",
         *encoder,
         f"hyperparameters: {tuning};",
         f"validation: {of_configs('validation share', _validation)};",
@@ -94,7 +99,21 @@ def _validation(config: CellConfig) -> str:
 
 
 def _rounds(cell: CellRecord) -> str:
-    return str(cell.result.rounds) if cell.result else "unknown"
+    if cell.result is None:
+        return "unknown"
+    if cell.result.selected and cell.config and (rule := cell.config.training.early_stop):
+        waited = counted(rule.patience, "measurement")
+        return f"at most {cell.config.training.rounds}, stopped after {waited} without a better one"
+    return str(cell.result.rounds)
+
+
+def _chosen_rounds(rows: Sequence[tuple[str, Mapping[int, tuple[int, int]]]]) -> Footnote:
+    """Per row and seed, the round that was chosen and the one after which the run stopped."""
+    parts = [
+        f"{name} {', '.join(f'{chosen} of {last}' for _, (chosen, last) in sorted(rounds.items()))}"
+        for name, rounds in rows
+    ]
+    return Footnote(f"Rounds chosen by early stopping, by seed: {'; '.join(parts)}.")
 
 
 def _checksum(cell: CellRecord) -> str:

@@ -18,8 +18,11 @@ def selection_table(run: Run, variant: str) -> Table:
         measured("Final", rows, [row.final() for row in rows]),
         measured("Last 5", rows, [row.last_five() for row in rows]),
     ]
+    shown_elsewhere = ", which the other tables show"
+    if any(row.chosen_rounds() for row in rows):
+        shown_elsewhere = "; the other tables show the one that early stopping chose"
     remarks = [
-        "Final: the last round, which the other tables show. Last 5: mean of the last five evaluated rounds.",
+        f"Final: the last round{shown_elsewhere}. Last 5: mean of the last five evaluated rounds.",
     ]
     by_validation = [row.best_on_validation() for row in rows]
     if any(by_validation):

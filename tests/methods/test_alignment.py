@@ -233,7 +233,7 @@ def test_cosines_can_leave_out_the_head() -> None:
 
 def test_leaving_out_the_head_needs_adapters() -> None:
     alignment = Alignment(cosine_on="lora")
-    with pytest.raises(ValueError, match="needs a model with LoRA branches"):
+    with pytest.raises(ValueError, match="needs a model with adapters"):
         alignment.check_alignment(tiny_task("mlp", SGD(lr=0.1), 2, 0))
     alignment.check_alignment(tiny_task("vit", SGD(lr=0.1), 2, 0))
 

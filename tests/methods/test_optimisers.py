@@ -11,7 +11,7 @@ from torch import Tensor
 
 from methods.base import Batch, Tree
 from methods.core.losses import cross_entropy
-from methods.core.optimisers import SGD, Adam, Group, Optimiser
+from methods.core.optimisers import SGD, Adam, AdamW, Group, Optimiser
 from methods.core.training import ONE_CLIENT, STACKED, Mode, train
 from methods.shared.losses import class_sums
 from tests.kit.tiny import close, draw, equal
@@ -27,6 +27,15 @@ CASES: dict[str, tuple[Optimiser, Callable[[Any], torch.optim.Optimizer]]] = {
     "adam, decay and other betas": (
         Adam(lr=0.05, betas=(0.8, 0.95), weight_decay=0.1, epsilon=1e-4),
         lambda groups: torch.optim.Adam(groups, lr=0.05, betas=(0.8, 0.95), weight_decay=0.1, eps=1e-4),
+    ),
+    "adamw": (AdamW(lr=0.05), lambda groups: torch.optim.AdamW(groups, lr=0.05)),
+    "adamw, decay and other betas": (
+        AdamW(lr=0.05, betas=(0.8, 0.95), weight_decay=0.3, epsilon=1e-4),
+        lambda groups: torch.optim.AdamW(groups, lr=0.05, betas=(0.8, 0.95), weight_decay=0.3, eps=1e-4),
+    ),
+    "adamw, clipped, in groups": (
+        AdamW(lr=0.05, weight_decay=0.5, clip_norm=0.3, groups=GROUPS),
+        lambda groups: torch.optim.AdamW(groups, lr=0.05, weight_decay=0.5),
     ),
     "sgd, clipped": (
         SGD(lr=0.1, momentum=0.5, clip_norm=0.3),
@@ -127,6 +136,13 @@ def test_only_trainable_leaves_move() -> None:
     assert not torch.equal(ours["classifier.bias"], start()["classifier.bias"])
 
 
+def test_a_scaled_optimiser_scales_all_rates_and_those_of_groups_to_come() -> None:
+    scaled = AdamW(lr=0.1, groups=GROUPS).scaled(0.5).scaled(0.5)
+    assert scaled.lr == 0.025 and scaled.rates(list(start())) == [0.025, 0.075, 0.005, 0.005]
+    own = scaled.with_groups(Group(match="encoder.weight", lr=0.4))
+    assert own.rates(list(start())) == pytest.approx([0.1, 0.075, 0.005, 0.005])
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -135,6 +151,7 @@ def test_only_trainable_leaves_move() -> None:
         {"name": "sgd", "lr": 0.1, "betas": [0.9, 0.99]},
         {"name": "adam", "lr": 0.1, "weight_decay": -1},
         {"name": "adam", "lr": 0.1, "momentum": 0.9},
+        {"name": "adamw", "lr": 0.1, "weight_decay": -1},
         {"name": "lion", "lr": 0.1},
     ],
 )

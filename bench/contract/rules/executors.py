@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bench.contract.models import MODELS
 from bench.contract.nests import differing, gaps, some
@@ -13,7 +14,10 @@ from bench.contract.subject import ROUNDS, NotApplicableError, Subject, raised
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.preparation import Recipe
 from bench.engine.problem import Problem
+from bench.records.schedules import Cosine
+from bench.records.training import Augmentation
 from methods.core.optimisers import Optimiser
 
 TOLERANCE = 1e-5
@@ -35,6 +39,8 @@ def _stacked(subject: Subject) -> Iterator[str]:
         if model not in MODELS or refusal_of(subject.method, model, optimiser):
             continue
         problem = subject.problem(model, optimiser=optimiser)
+        if optimiser == MOMENTUM:
+            problem = as_people_train(problem)
         loop = LoopHost(problem)
         expected = standing(run(problem, loop, ROUNDS, SOME), loop)
         try:
@@ -57,6 +63,17 @@ def _stacked(subject: Subject) -> Iterator[str]:
                 f"{some(list(missed))} (model '{model}', {optimiser.name}){cause}"
             )
             return
+
+
+def as_people_train(problem: Problem) -> Problem:
+    """The same problem with the options that a suite may add to the training, and with recorded losses."""
+    return replace(
+        problem,
+        task=replace(problem.task, records_losses=True),
+        schedule=Cosine(warmup=1, final=0.1),
+        rounds=ROUNDS,
+        recipe=Recipe(Augmentation(mixup=1.0), smoothing=0.1),
+    )
 
 
 def _differs_without_padding(subject: Subject, model: str, optimiser: Optimiser) -> bool:

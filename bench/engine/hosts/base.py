@@ -17,8 +17,9 @@ import torch
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Scores, score
 from bench.engine.problem import Problem
-from methods.base import Message, Reply, State
+from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
+from methods.core.loss_terms import LossTerms
 from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
@@ -64,6 +65,7 @@ class Host(ABC):
         self.problem = problem
         self.name = name
         self._states: dict[int, State] = {}
+        self._task: tuple[int, Task] | None = None
         self._exchanges = problem.exchanges()
         self._maker = problem.method if isinstance(problem.method, MakesSamples) else None
         self._resamples = self._maker is not None and self._maker.resamples()
@@ -83,11 +85,23 @@ class Host(ABC):
     def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Reply:
         """One client by itself."""
         problem = self.problem
+        in_round = phase == len(self._exchanges) - 1
+        terms = LossTerms() if in_round and problem.task.records_losses else None
+        prepare = problem.recipe.preparation(terms) if in_round else None
         orders = [order.to(samples.y.device) for order in problem.orders(client, number, len(samples.y))]
         renewed = partial(self.made, client, number) if self._resamples else None
-        batches = RaggedBatches(samples, orders, problem.batch_size, problem.key(client, number), renewed)
-        content, state = self._exchanges[phase].local(problem.task, self.state(client), message, batches)
-        return self.finish(client, len(samples.y), content, state, is_finite([content, state]))
+        key = problem.key(client, number)
+        batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
+        task = self.task_in(number)
+        content, state = self._exchanges[phase].local(task, self.state(client), message, batches)
+        reply = self.finish(client, len(samples.y), content, state, is_finite([content, state]))
+        return reply if terms is None else reply._replace(terms=terms.means())
+
+    def task_in(self, number: int) -> Task:
+        """The task of a round; made once per round, not once per client."""
+        if self._task is None or self._task[0] != number:
+            self._task = number, self.problem.task_in(number)
+        return self._task[1]
 
     def made(self, client: int, number: int, epoch: int = 0) -> Samples:
         """What the method has the client train on: its own samples, unless the method makes some."""

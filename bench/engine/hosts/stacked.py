@@ -14,8 +14,9 @@ from torch.func import vmap
 
 from bench.engine.hosts.base import KEPT_BYTES, Host
 from bench.engine.problem import Problem
-from methods.base import Message, Reply
+from methods.base import Message, Reply, Task
 from methods.core.batches import PaddedBatches, Samples, stack_orders, steps_of
+from methods.core.loss_terms import LossTerms
 from methods.core.training import STACKED
 from methods.core.tree import Tree, leaves_of
 
@@ -30,7 +31,7 @@ class StackedHost(Host):
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
-        self._stacked_task = problem.task.computed(STACKED)
+        self._computed: tuple[Task, Task] | None = None
         self._everybody: Pool | None = None
         self._may_fit = not self._resamples
 
@@ -92,24 +93,35 @@ class StackedHost(Host):
         states = stack.add([self.state(client) for client in clients])
         contents = stack.add([message for _, message in messages])
         parts = stack.add_stacked(self._cut(number, clients, pool))
+        task = self._stacked_task(number)
         shape: list[Any] = []
 
-        def local(*own: Tensor) -> list[Tensor]:
-            batches = PaddedBatches(x=pool.x, y=pool.y, most=pool.most, **fill(parts, own))
+        def local(*own: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
+            terms = LossTerms() if task.records_losses else None
+            prepare = self.problem.recipe.preparation(terms)
+            batches = PaddedBatches(x=pool.x, y=pool.y, most=pool.most, prepare=prepare, **fill(parts, own))
             state, message = fill(states, own), fill(contents, own)
-            result = self._exchanges[-1].local(self._stacked_task, state, message, batches)
+            result = self._exchanges[-1].local(task, state, message, batches)
             shape[:] = result
-            return list(leaves_of(result))
+            return list(leaves_of(result)), {} if terms is None else terms.means()
 
-        outputs = vmap(local)(*stack.tensors)
+        outputs, noted = vmap(local)(*stack.tensors)
         sound = finite_rows(outputs, len(clients))
         columns = [output.unbind(0) for output in outputs]
         replies = []
         for k, client in enumerate(clients):
             leaves = iter([column[k] for column in columns])
             content, state = (refill(nest, leaves) for nest in shape)
-            replies.append(self.finish(client, pool.clients[client].size, content, state, sound[k]))
+            reply = self.finish(client, pool.clients[client].size, content, state, sound[k])
+            terms = {name: means[k] for name, means in noted.items()}
+            replies.append(reply._replace(terms=terms) if terms else reply)
         return replies
+
+    def _stacked_task(self, number: int) -> Task:
+        task = self.task_in(number)
+        if self._computed is None or self._computed[0] is not task:
+            self._computed = task, task.computed(STACKED)
+        return self._computed[1]
 
     def _cut(self, number: int, clients: list[int], pool: Pool) -> dict[str, Tensor | None]:
         counts = [pool.clients[client].size for client in clients]
