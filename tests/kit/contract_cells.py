@@ -23,7 +23,7 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
     "vit": {"name": "vit_mini"},
     "head": {"name": "head"},
 }
-NEED_CLIP = ("fedclip", "fedtpg")
+NEED_CLIP = ("fedclip", "fedpgp", "fedtpg", "promptfl")
 """Cells of these cannot be assembled without the weights of a CLIP model."""
 
 
