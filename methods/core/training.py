@@ -12,6 +12,7 @@ from torch import Tensor
 
 from methods.core.batches import Batch
 from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, Kit, Optimiser, Tensors
+from methods.core.random import drawing_from
 from methods.core.stacked_gradient import stacked_gradient
 from methods.core.stacking import in_stack
 from methods.core.tree import Tree
@@ -71,7 +72,8 @@ def train(
     rates = optimiser.rates(names)
     memory = optimiser.start(params)
     for batch in batches:
-        grads = mode.gradient(loss, names, params, fixed, batch)
+        with drawing_from(batch.key):
+            grads = mode.gradient(loss, names, params, fixed, batch)
         moved = optimiser.step(params, grads, memory, rates, mode.kit)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
         del batch, grads, moved  # so that the next step's samples may take their place in the cache
