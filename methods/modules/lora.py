@@ -72,7 +72,9 @@ def first_factor(rank: int, width: int, generator: torch.Generator | None = None
 def require_adapters(model: nn.Module) -> None:
     """Raise ValueError if the model has no adapters of any kind."""
     if not adapted_layers(model):
-        raise ValueError("needs a model with adapters: choose vit_mini or vit_lora")
+        raise ValueError(
+            "needs a model with adapters: choose vit_mini, vit_lora, or transformers with an adapter"
+        )
 
 
 def require_lora(model: nn.Module) -> None:

@@ -60,6 +60,7 @@ TRAFFIC = {
     "fedclip": Traffic(up=(ADAPTER, ADAPTER), down=(ADAPTER, ADAPTER)),
     "feddyn": MODEL_BOTH_WAYS,
     "fedfa": Traffic(up=(MODEL + CHANNELS, MODEL + CHANNELS), down=(MODEL + CHANNELS, MODEL + CHANNELS)),
+    "fedga": Traffic(up=(MODEL + 3 * FLOAT, MODEL + 3 * FLOAT), down=(MODEL, MODEL)),
     "fedgen": Traffic(up=(MODEL + CLASSES, MODEL + CLASSES), down=(MODEL, MODEL + GENERATOR)),
     "fedlora": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
     "fedlsa": Traffic(up=(MODEL, MODEL), down=(MODEL + MEANS, MODEL + MEANS)),
@@ -70,6 +71,10 @@ TRAFFIC = {
         up=(MODEL + MEANS + CLASSES, MODEL + MEANS + CLASSES), down=(MODEL, MODEL + MEANS + CLASSES)
     ),
     "fedprox": MODEL_BOTH_WAYS,
+    "fedtgp": Traffic(up=(MEANS + CLASSES, MEANS + CLASSES), down=(0, MEANS + CLASSES)),
+    "fedtgp_avg": Traffic(
+        up=(MODEL + MEANS + CLASSES, MODEL + MEANS + CLASSES), down=(MODEL, MODEL + MEANS + CLASSES)
+    ),
     "fedtpg": Traffic(up=(PROMPTS, PROMPTS), down=(PROMPTS, PROMPTS)),
     "fedrep": Traffic(up=(BODY, BODY), down=(BODY, BODY)),
     "fedsdg": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
