@@ -31,7 +31,8 @@ class FedDecorr(FedAvg):
 
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = task.embed(y, batch.x)
-            return cross_entropy(task.classify(y, z), batch) + self.beta * mean_square_correlation(z, batch)
+            penalty = batch.term("correlation", mean_square_correlation(z, batch))
+            return cross_entropy(task.classify(y, z), batch) + self.beta * penalty
 
         return loss
 

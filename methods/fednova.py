@@ -27,7 +27,9 @@ class FedNova(FedAvg):
 
     def check(self, task: Task) -> None:
         if not isinstance(task.optimiser, SGD) or task.optimiser.groups:
-            raise ValueError("needs SGD with one learning rate: set its optimiser, say to {name: sgd, lr: 0.02}")
+            raise ValueError(
+                "needs SGD with one learning rate: set its optimiser, say to {name: sgd, lr: 0.02}"
+            )
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)

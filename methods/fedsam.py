@@ -28,7 +28,8 @@ class FedSAM(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             names = [name for name in y if name in task.trainable]
             fixed = y.without(names).as_dict()
-            gradient = task.mode.gradient(plain, names, [y[name] for name in names], fixed, batch)
+            unnoted = batch._replace(terms=None)
+            gradient = task.mode.gradient(plain, names, [y[name] for name in names], fixed, unnoted)
             uphill = Tree(zip(names, gradient, strict=True)).detach()
             away = self.rho / (uphill.norm() + 1e-12) * uphill
             return plain(y | (y.only(names) + away), batch)

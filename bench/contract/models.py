@@ -24,10 +24,12 @@ from methods.modules.split_model import SplitModel
 
 
 class Norm(ModelSpec):
-    """Has batch norm, thus buffers of floats and of an integer."""
+    """Has batch norm, thus buffers of floats and of an integer; a channel has two values per sample, so that
+    it has a variance in a batch of one."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        encoder = nn.Sequential(nn.Linear(shape[0], 8), nn.BatchNorm1d(8), nn.ReLU())
+        channels = nn.Sequential(nn.Linear(shape[0], 8), nn.Unflatten(1, (4, 2)))
+        encoder = nn.Sequential(channels, nn.BatchNorm1d(4), nn.Flatten(), nn.ReLU())
         return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
 
 
