@@ -112,6 +112,10 @@ class FedAlgorithm(BaseModel, ABC):
     """Whether one client holds the data of all."""
     own_model: ClassVar[Mapping[str, Any] | None] = None
     """The model, for methods that bring their own; None: the suite's."""
+    one_round: ClassVar[bool] = False
+    """Whether everything is sent before round 1, so that the rounds change nothing."""
+    reveals: ClassVar[Mapping[str, str]] = {}
+    """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False
     """Whether `observe` has figures about clients."""
 
@@ -154,10 +158,14 @@ class FedAlgorithm(BaseModel, ABC):
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         """The server's next state, from the replies in the order of the clients' ids."""
 
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        """The parameters of the server's model, or of a client's own if its state is given and has one."""
+        model: Tree = client["model"] if client and "model" in client else server["model"]
+        return model
+
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        """Class scores by the server's model, or by a client's own if its state is given and has one."""
-        model = client["model"] if client and "model" in client else server["model"]
-        return task.logits(model, x)
+        """Class scores by the model that these states hold."""
+        return task.logits(self.parameters(task, server, client), x)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         """Figures for the record of a round: about the server, or about a client if its state is given.

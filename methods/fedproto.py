@@ -10,36 +10,17 @@ A client predicts the class whose global prototype is nearest to z, as in the pa
 classifier (`prediction`). All clients begin with the same weights.
 """
 
-from collections.abc import Mapping, Sequence
-
 from pydantic import Field
 
-from methods.base import Batches, Message, Reply, State, Task
-from methods.shared.prototypes import Prediction, PrototypeLearning
+from methods.shared.mean_prototypes import MeanPrototypes
+from methods.shared.prototypes import Prediction, PrivateNetworks
 
 
-class FedProto(PrototypeLearning):
+class FedProto(MeanPrototypes, PrivateNetworks):
     label = "FedProto"
     neutral = "has no server model"
-    has_global_model = False
 
     lam: float = Field(default=1.0, ge=0)
     """λ, the weight of the pull; 1 as in the paper, where the authors' code uses 0.1 on CIFAR-10."""
     prediction: Prediction = "prototypes"
     """The nearest prototype's class (as in the paper), or the classifier's; the other is recorded too."""
-
-    def server(self, task: Task) -> State:
-        return {}
-
-    def client(self, task: Task) -> State:
-        return {"model": task.initial}
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        y = task.train(client["model"], self.objective(task, client, message), batches)
-        return self.local_prototypes(task, y, batches), {"model": y}
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        return self.global_prototypes(server, replies)
-
-    def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
-        return {"classes_with_prototype": float(server["known"].sum())} if server else {}

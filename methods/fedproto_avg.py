@@ -9,17 +9,13 @@ The averaged classifier predicts, as in those papers; the nearest prototype is r
 λ = 0 is FedAvg with prototypes that are not used.
 """
 
-from collections.abc import Sequence
-
 from pydantic import Field
-from torch import Tensor
 
-from methods.base import Batches, Message, Reply, State, Task
-from methods.fedavg import FedAvg
-from methods.shared.prototypes import Prediction, PrototypeLearning
+from methods.shared.mean_prototypes import MeanPrototypes
+from methods.shared.prototypes import AveragedNetworks, Prediction
 
 
-class FedProtoAvg(PrototypeLearning, FedAvg):
+class FedProtoAvg(MeanPrototypes, AveragedNetworks):
     label = "FedProto (avg)"
     neutral = {"lam": 0.0}
 
@@ -27,15 +23,3 @@ class FedProtoAvg(PrototypeLearning, FedAvg):
     """λ, the weight of the pull; 2 as in the comparisons of the FedLSA and GGEUR papers."""
     prediction: Prediction = "classifier"
     """The averaged classifier's class (as in those papers), or the nearest prototype's; both are recorded."""
-
-    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        reply, kept = super().local(task, client, message, batches)
-        return reply | self.local_prototypes(task, reply["model"], batches), kept
-
-    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        return super().aggregate(task, server, replies) | self.global_prototypes(server, replies)
-
-    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        if not ("known" in server and server["known"].all()):
-            return None
-        return self.scaled(task.encode(server["model"], x)), server["prototypes"]

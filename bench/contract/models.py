@@ -12,7 +12,14 @@ from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec
 from bench.models.vit import LoraOptions
-from methods.modules.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
+from methods.modules.clip import (
+    ContextWords,
+    CosineClassifier,
+    FeatureAdapter,
+    GuidedClassifier,
+    PromptedClassifier,
+    PromptGenerator,
+)
 from methods.modules.split_model import SplitModel
 
 
@@ -44,6 +51,16 @@ class Prompts(ModelSpec):
         width = shape[0]
         generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
         classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
+        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
+
+
+class Context(ModelSpec):
+    """PromptFL's, with the same tower and the features of prompts that people wrote."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        tower = TextTower(classes, words=8, width=width)
+        classifier = GuidedClassifier(ContextWords(3, 8), tower, 2.0, torch.randn(classes, width))
         return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
 
 
@@ -96,5 +113,6 @@ MODELS = {
     "norm": TinyModel(Norm(), (6,)),
     "adapter": TinyModel(Adapter(), (6,)),
     "prompts": TinyModel(Prompts(), (6,)),
+    "context": TinyModel(Context(), (6,)),
     "vit": TinyModel(Vit(), (3, 8, 8)),
 }

@@ -22,7 +22,8 @@ def spread_evenly(count: int, limit: int | None) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Split:
-    """Inputs and labels: x is uint8 (N, 3, H, W) for images, float32 (N, D) for vectors; y is int64 (N,)."""
+    """Inputs and labels: x is uint8 (N, 3, H, W) for images, float32 (N, D) for vectors and int32 (N, T) for
+    the tokens of texts; y is int64 (N,)."""
 
     x: np.ndarray
     y: np.ndarray
@@ -47,6 +48,8 @@ class Dataset:
     train: dict[str, Split]
     test: dict[str, Split]
     checksum: str
+    vocabulary: str = ""
+    """Digest of the tokenizer that the tokens of texts come from; empty for pictures and vectors."""
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -58,8 +61,9 @@ def normalised(dataset: Dataset) -> Dataset:
 
     def scaled(splits: dict[str, Split]) -> dict[str, Split]:
         return {
-            domain: Split(split.x / np.linalg.norm(split.x, axis=1, keepdims=True).clip(1e-12), split.y)
+            domain: Split(x / np.linalg.norm(x, axis=1, keepdims=True).clip(1e-12), split.y)
             for domain, split in splits.items()
+            for x in [np.asarray(split.x, np.float32)]
         }
 
     return replace(
@@ -127,6 +131,10 @@ class DatasetSpec(BaseModel):
     def class_names(self, root: Path | None) -> tuple[str, ...]:
         """The names of the labels 0, 1, …; some datasets have them in a file."""
         return self.classes
+
+    def vocabulary(self) -> str:
+        """For texts, the digest of the tokenizer that their tokens come from; else empty."""
+        return ""
 
     @abstractmethod
     def fingerprint(self, root: Path | None) -> str:

@@ -73,6 +73,7 @@ def _make(entry: Path, spec: DatasetSpec, root: Path | None, identity: dict[str,
             **identity,
             "classes": spec.class_names(root),
             "domains": spec.domain_names(),
+            "vocabulary": spec.vocabulary(),
             "arrays": arrays,
             "checksum": hashlib.sha256(sums.encode()).hexdigest(),
         }
@@ -115,4 +116,5 @@ def _open(entry: Path, manifest: dict[str, Any]) -> Dataset:
         train={domain: split(domain, "train") for domain in manifest["domains"]},
         test={domain: split(domain, "test") for domain in manifest["domains"]},
         checksum=manifest["checksum"],
+        vocabulary=manifest.get("vocabulary", ""),
     )

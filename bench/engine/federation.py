@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,11 +26,12 @@ class Federation:
     """A run as it stands after some number of rounds."""
 
     def __init__(self, problem: Problem, hosts: Hosts, participation: float = 1.0) -> None:
-        self.problem = problem
         self.hosts = hosts
         self.rounds = 0
         self._clients = sorted(problem.train)
         self._per_round = max(1, round(participation * len(self._clients)))
+        problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
+        self.problem = problem
         self._exchanges = problem.exchanges()
         self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
@@ -165,16 +167,20 @@ class Federation:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = [(client, exchange.down(task, self._server, client)) for client in clients]
         replies = self.hosts.run(phase, number, messages)
+        attack = self.problem.attack if number > 0 else None
+        if attack is not None:
+            replies = attack.on(task, number, dict(messages), replies)
         sound = [reply for reply in replies if reply.sound]
         if sound:
             self._server = self._combine[phase](task, self._server, sound)
-        return {
+        counts = {
             "bytes_up": _bytes([reply.content for reply in replies]),
             "bytes_down": _bytes([message for _, message in messages]),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
             **self._terms(sound),
         }
+        return counts if attack is None else counts | {"attackers": attack.among(clients)}
 
 
 def combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:

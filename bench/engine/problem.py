@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from bench.engine.attacks import Attack
 from bench.engine.preparation import Recipe
 from bench.records.schedules import Schedule
 from methods.base import Exchange, FedAlgorithm, Task
@@ -32,6 +33,8 @@ class Problem:
     """Rounds of the whole run, which a schedule depends on."""
     recipe: Recipe = field(default=Recipe(), kw_only=True)
     """Augmentation and label smoothing."""
+    attack: Attack | None = field(default=None, kw_only=True)
+    """Which clients send forged replies; None: all are honest."""
     train: Mapping[int, Samples]
     """Client → its training samples."""
     validation: Mapping[int, Samples]

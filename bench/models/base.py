@@ -11,6 +11,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 
 from bench.encoders import EncoderSpec
+from bench.errors import UserError
 from methods.core.random import derive
 from methods.modules.pixels import MEAN, STD, Pixels
 from methods.modules.split_model import SplitModel
@@ -26,6 +27,8 @@ class Context:
     encoder: EncoderSpec | None
     """The encoder that produced the inputs; None: the inputs are the original data."""
     cache_root: Path
+    vocabulary: str = ""
+    """Digest of the tokenizer that the inputs come from; empty where they are not tokens of texts."""
 
 
 class ModelSpec(BaseModel, ABC):
@@ -43,6 +46,11 @@ class ModelSpec(BaseModel, ABC):
 
     def build_with(self, context: Context, shape: tuple[int, ...]) -> SplitModel:
         """As `build`, for models that depend on more than sizes, such as the names of the classes."""
+        if context.vocabulary:
+            raise UserError(
+                "model: this model takes pictures or vectors and the dataset holds texts; set encoder to "
+                "minilm, or choose a model that reads texts, such as {name: transformers, source: minilm}"
+            )
         return self.build(shape, len(context.class_names))
 
 

@@ -1,39 +1,53 @@
-"""A frozen vision transformer from timm with LoRA branches, as a split model."""
+"""A frozen vision transformer from timm with adapters, as a split model."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from torch import Tensor, nn
 
 from bench.errors import UserError
+from bench.models.adapters import ALPHA, RANK, AdapterSpec, with_adapter
 from bench.models.base import ModelSpec, Pixels
-from methods.modules.lora import AdaptedLinear
 from methods.modules.split_model import SplitModel
 
 if TYPE_CHECKING:
     from timm.models import VisionTransformer
 
 
-class LoraOptions(ModelSpec):
-    """Options of LoRA branches on the output projections of every block's attention and MLP."""
+TARGETS = ("attn.proj", "mlp.fc2")
+"""The output projections of every block's attention and MLP."""
 
-    rank: int = Field(default=8, gt=0)
-    alpha: float = Field(default=16.0, gt=0)
+
+class LoraOptions(ModelSpec):
+    """Options of the adapters: LoRA on the output projections of every block, unless `adapter` says more."""
+
+    rank: int = Field(default=RANK, gt=0)
+    alpha: float = Field(default=ALPHA, gt=0)
     """The branches are scaled by alpha / rank."""
+    adapter: AdapterSpec | None = Field(default=None, exclude_if=lambda adapter: adapter is None)
+    """Another adapter of PEFT, such as {name: dora, r: 4}, instead of rank and alpha."""
+
+    @model_validator(mode="after")
+    def _is_given_once(self) -> Self:
+        if self.adapter is not None and {"rank", "alpha"} & self.model_fields_set:
+            raise ValueError("beside `adapter` there is no place for rank and alpha: give both inside it")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        unused = () if self.adapter is None else ("rank", "alpha")
+        return {key: value for key, value in values.items() if key not in unused}
 
     def adapted(self, vit: VisionTransformer, classes: int, side: int | None = None) -> SplitModel:
-        """The frozen transformer with new branches and a new head; images are resized to `side`."""
-        vit.requires_grad_(False)
-        block: Any
-        for number, block in enumerate(vit.blocks):
-            block.attn.proj = AdaptedLinear(block.attn.proj, self.rank, self.alpha, number)
-            block.mlp.fc2 = AdaptedLinear(block.mlp.fc2, self.rank, self.alpha, number)
+        """The frozen transformer with new adapters and a new head; images are resized to `side`."""
+        with_adapter(vit, self.adapter or AdapterSpec(r=self.rank, alpha=self.alpha), TARGETS)
         stages = [Pixels(), *([] if side is None else [Resize(side)]), vit]
         width = vit.num_features
         return SplitModel(

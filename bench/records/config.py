@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -16,8 +16,21 @@ from bench.records.training import Training
 SCHEMA: Final = 1
 """The version of the record format; a reader refuses any other."""
 
-SECTIONS: Final = ("dataset", "partition", "unseen", "encoder", "model", "training", "evaluation")
+SECTIONS: Final = (
+    "dataset",
+    "partition",
+    "unseen",
+    "attackers",
+    "encoder",
+    "model",
+    "training",
+    "evaluation",
+)
 """The sections that a suite sets for all of its methods, in the order of the file."""
+
+
+def _is_float32(value: object) -> bool:
+    return value == "float32"
 
 
 class Choice(BaseModel):
@@ -59,6 +72,25 @@ class Unseen(Section):
         return self
 
 
+class Attackers(Section):
+    """Clients that do not play by the rules; the seed draws them. Exchanges before round 1 are honest."""
+
+    kind: Literal["sign_flip", "noise", "label_flip"]
+    """What they do. `sign_flip`: send x − scale·(y − x) instead of y, where x is what the server sent (and
+    −scale·y where the server sends nothing of the kind); `noise`: add normal noise to all that they send;
+    `label_flip`: train on the label C − 1 − y instead of y, with C classes."""
+    share: float = Field(gt=0, lt=1)
+    """Their share of the clients, rounded to a whole number of at least one."""
+    scale: float = Field(default=1.0, gt=0)
+    """The factor of `sign_flip`, or the standard deviation of `noise`."""
+
+    @model_validator(mode="after")
+    def _scale_has_a_meaning(self) -> Attackers:
+        if self.kind == "label_flip" and self.scale != 1:
+            raise ValueError("flipped labels have no scale; leave out 'scale'")
+        return self
+
+
 class Evaluation(Section):
     """When and on what the models are measured."""
 
@@ -73,11 +105,13 @@ class Evaluation(Section):
 
 
 class EncoderChoice(Section):
-    """The frozen network that turns images into features before anything is trained."""
+    """The frozen network that turns pictures or texts into features before anything is trained."""
 
     name: str
     normalised: bool = False
     """Whether features are scaled to length 1."""
+    stored: Literal["float32", "float16"] = Field(default="float32", exclude_if=_is_float32)
+    """The numbers in the cache of features; float16 takes half the space and has three to four digits."""
 
 
 class SuiteReference(Section):
@@ -109,6 +143,7 @@ class CellConfig(Section):
     dataset: Choice
     partition: Choice
     unseen: Unseen | None = Field(default=None, exclude_if=is_none)
+    attackers: Attackers | None = Field(default=None, exclude_if=is_none)
     encoder: EncoderChoice | None = Field(default=None, exclude_if=is_none)
     model: Choice
     training: Training
@@ -154,7 +189,7 @@ class CellConfig(Section):
         )
 
 
-_WORKLOAD = {"dataset", "partition", "unseen", "encoder", "model", "training"}
+_WORKLOAD = {"dataset", "partition", "unseen", "attackers", "encoder", "model", "training"}
 
 
 def identity(content: Mapping[str, Any]) -> str:

@@ -56,6 +56,8 @@ class RoundRecord(Record):
     loss_terms: dict[str, float] | None = None
     """The clients' training loss and its terms, where losses are recorded: means over the steps of a client
     and then over the round's clients."""
+    attackers: int = Field(default=0, exclude_if=lambda count: not count)
+    """Attackers among the clients of the round."""
     metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
     """Figures of the method's own."""
     seconds: float = 0.0

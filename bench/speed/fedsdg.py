@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from methods.core.batches import Samples
 from methods.fedsdg import FedSDG
-from methods.modules.lora import adapted_layers, first_factor
+from methods.modules.lora import PRIVATE, blocks_of, first_factor, lora_layers
 from methods.modules.split_model import SplitModel
 
 if TYPE_CHECKING:
@@ -22,14 +22,17 @@ def plain_loop(work: Work, model: SplitModel, clients: list[Samples]) -> Callabl
     assert isinstance(method, FedSDG)
     clip_norm = settings.clip_norm or float("inf")
     shared = [leaf for leaf in model.parameters() if leaf.requires_grad]
-    layers = list(adapted_layers(model).values())
-    gates = nn.Parameter(torch.zeros(1 + max(layer.block for layer in layers)))
-    private = []
-    for layer in layers:
-        layer.private_a = nn.Parameter(first_factor(layer.rank, layer.frozen.in_features))
-        layer.private_b = nn.Parameter(torch.zeros(layer.frozen.out_features, layer.rank))
-        private += [layer.private_a, layer.private_b]
-        del layer.gate  # so that it can be set to something computed
+    layers = lora_layers(model)
+    blocks = blocks_of(layers)
+    gates = nn.Parameter(torch.zeros(1 + max(blocks.values())))
+    private, gated = [], []
+    for name, layer in layers.items():
+        first = nn.Parameter(first_factor(layer.r[PRIVATE], layer.in_features))
+        second = nn.Parameter(torch.zeros(layer.out_features, layer.r[PRIVATE]))
+        layer.lora_A[PRIVATE].weight = first
+        del layer.lora_B[PRIVATE].weight  # so that it can be set to something computed
+        private += [first, second]
+        gated.append((layer.lora_B[PRIVATE], second, blocks[name]))
     server = [leaf.detach().clone() for leaf in shared]
     own = [[leaf.detach().clone() for leaf in (*private, gates)] for _ in clients]
 
@@ -44,8 +47,8 @@ def plain_loop(work: Work, model: SplitModel, clients: list[Samples]) -> Callabl
             for at in torch.randperm(len(client.y)).split(work.batch_size):
                 optimiser.zero_grad()
                 m = gates.sigmoid()
-                for layer in layers:
-                    layer.gate = m[layer.block]
+                for place, second, block in gated:
+                    place.weight = m[block] * second
                 size = torch.stack([leaf.square().sum() for leaf in private]).sum()
                 loss = nn.functional.cross_entropy(model(client.x[at]), client.y[at])
                 (loss + method.lam1 * m.sum() + method.lam2 * size).backward()

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from bench.records.config import Count, EncoderChoice, Evaluation, Section, Training, Unseen
+from bench.records.config import Attackers, Count, EncoderChoice, Evaluation, Section, Training, Unseen
 from bench.suite.overrides import assign
 from bench.validation import validated
 
@@ -69,6 +69,8 @@ class Suite(Section):
     partition: dict[str, Any]
     unseen: Unseen | None = None
     """What no client trains on; `domain` alone stands for every domain in turn, each in cells of its own."""
+    attackers: Attackers | None = None
+    """Clients that send forged replies or train on flipped labels."""
     encoder: EncoderChoice | None = None
     model: dict[str, Any]
     training: Training

@@ -92,6 +92,7 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
         "dataset": _dataset(suite.dataset, data_root),
         "partition": Choice(**partition_spec(suite.partition).model_dump(mode="json")),
         "unseen": suite.unseen,
+        "attackers": suite.attackers,
         "encoder": _encoder(suite),
         "model": Choice(**{"name": model["name"], **model_spec(model).model_dump(mode="json")}),
         "training": suite.training.model_copy(update={"optimiser": optimiser.model_dump(mode="json")}),

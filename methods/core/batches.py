@@ -44,6 +44,8 @@ class Batch(NamedTuple):
     """1 for a real sample, 0 for padding; None: all are real."""
     live: Tensor | None = None
     """Whether this step is real for this client; None: it is."""
+    shares: Tensor | None = None
+    """What every sample counts in a mean, the mask divided by its sum; None: not computed yet."""
     stacked: bool = False
     """Whether this is one client of a stack, seen from inside `vmap`."""
     key: int | Tensor = 0
@@ -54,6 +56,21 @@ class Batch(NamedTuple):
     """ε of label smoothing, for `cross_entropy`; 0 outside of training."""
     terms: LossTerms | None = None
     """Where the terms of the loss are noted; None: they are not recorded."""
+    at: Tensor | None = None
+    """Where the samples stand in the pool that they were taken from; None: not known."""
+    start: int | Tensor = 0
+    """Where the client's own samples begin in that pool."""
+
+    @property
+    def position(self) -> Tensor:
+        """Which of the client's samples these are, counted from 0; samples made anew count on."""
+        if self.at is None:
+            raise ValueError("these samples were not taken from a client's own")
+        return self.at - self.start
+
+    def with_mask(self, mask: Tensor) -> Batch:
+        """The same batch, in which other samples are real."""
+        return self._replace(mask=mask, shares=None)
 
     def term(self, name: str, value: Tensor) -> Tensor:
         """The value itself, noted as a term of the client's loss where these are recorded."""
@@ -73,6 +90,8 @@ class Batch(NamedTuple):
         """The mean over the real samples."""
         if self.mask is None:
             return per_sample.mean()
+        if self.shares is not None:
+            return (per_sample * self.shares).sum()
         return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
 
 
@@ -124,15 +143,16 @@ class RaggedBatches:
         for epoch, order in enumerate(self._orders):
             x, y = self._renewed(epoch) if self._renewed and epoch else self._samples
             for part in torch.split(order, GATHERED * self._size):
-                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part]))
-                for xs, ys in zip(*pieces, strict=True):
-                    batch = Batch(xs, ys, key=key)
+                pieces = (torch.split(gathered, self._size) for gathered in (rows(x, part), y[part], part))
+                for xs, ys, at in zip(*pieces, strict=True):
+                    batch = Batch(xs, ys, key=key, at=at)
                     yield batch if self._prepare is None else self._prepare(batch)
                     key += 1
 
     def once(self) -> Iterator[Batch]:
-        x, y = (torch.split(part, PIECE) for part in self._samples)
-        return (Batch(*piece) for piece in zip(x, y, strict=True))
+        at = torch.arange(self.samples, device=self._samples.y.device)
+        parts = (torch.split(part, PIECE) for part in (*self._samples, at))
+        return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
 
 
 class PaddedBatches(NamedTuple):
@@ -155,15 +175,23 @@ class PaddedBatches(NamedTuple):
     prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
-        for step in range(self.order.shape[0]):
+        # What is small is computed for all steps at once: on a GPU, every operation costs a launch.
+        count = self.order.shape[0]
+        labels = rows(self.y, self.order.reshape(-1)).view(self.order.shape)
+        keys = self.key + torch.arange(count, device=self.y.device)
+        shares = None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        for step in range(count):
             at = self.order[step]
             batch = Batch(
                 rows(self.x, at),
-                rows(self.y, at),
+                labels[step],
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
+                None if shares is None else shares[step],
                 stacked=True,
-                key=self.key + step,
+                key=keys[step],
+                at=at,
+                start=self.start,
             )
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
@@ -173,7 +201,8 @@ class PaddedBatches(NamedTuple):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
             x, y = rows(self.x, at), rows(self.y, at)
-            yield Batch(x, y, (number < self.samples).float(), stacked=True)
+            real = (number < self.samples).to(torch.get_default_dtype())
+            yield Batch(x, y, real, stacked=True, at=number)
 
 
 PIECE = 128

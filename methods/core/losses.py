@@ -40,7 +40,9 @@ def _of_labels(log_p: Tensor, batch: Batch, y: Tensor) -> Tensor:
 
 def _mean_loss(logits: Tensor, batch: Batch, y: Tensor) -> Tensor:
     if not batch.stacked:
-        return F.cross_entropy(logits, y, label_smoothing=batch.smoothing)
+        if batch.mask is None:
+            return F.cross_entropy(logits, y, label_smoothing=batch.smoothing)
+        return batch.mean(F.cross_entropy(logits, y, reduction="none", label_smoothing=batch.smoothing))
     # Classes first, since a softmax over few classes is many times faster along a dimension that is not the
     # innermost; on the whole stack, as `vmap` would take PyTorch's own function apart at every step.
     if in_stack(logits) and in_stack(y):

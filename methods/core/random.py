@@ -89,4 +89,4 @@ def _shifted(bits: Tensor, by: int) -> Tensor:
 
 
 def _fraction(bits: Tensor, shift: int) -> Tensor:
-    return ((bits >> shift) & (_FRACTIONS - 1)).float() / _FRACTIONS
+    return ((bits >> shift) & (_FRACTIONS - 1)).to(torch.get_default_dtype()) / _FRACTIONS

@@ -43,6 +43,10 @@ class Task:
     """The shape of one sample; None: unknown."""
     records_losses: bool = False
     """Whether the record has losses, so that `observe` may give the server's."""
+    rounds: int | None = None
+    """How many rounds the run has, for what changes over them; None: unknown."""
+    per_round: int | None = None
+    """How many clients the server plans to hear from in a round; None: all of them."""
     mode: Mode = field(default=ONE_CLIENT, repr=False)
 
     def floats(self, x: Tensor) -> Tensor:
@@ -110,9 +114,14 @@ class Task:
     def has_trainable_features(self) -> bool:
         return any(name.startswith("encoder.") for name in self.trainable)
 
+    @cached_property
+    def has_trainable_embeddings(self) -> bool:
+        """Whether anything before the classifier is trained."""
+        return any(name.startswith(("encoder.", "projector.")) for name in self.trainable)
+
     def require_trainable_embeddings(self) -> None:
         """For methods that act on what comes before the classifier."""
-        if not any(name.startswith(("encoder.", "projector.")) for name in self.trainable):
+        if not self.has_trainable_embeddings:
             raise ValueError(
                 "has no effect where nothing before the classifier is trained: choose a model with trainable "
                 "features or a trainable projection"

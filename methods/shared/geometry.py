@@ -59,12 +59,41 @@ def pooled(a: Moments, b: Moments) -> Moments:
     return Moments(counts, a.means + share * apart, own * a.covariances + other * b.covariances + between)
 
 
-def principal_axes(covariances: Tensor, ridge: float = 0.0, top_k: int | None = None) -> Axes:
-    """Eigenvalues below zero, which only rounding makes, count as zero."""
+def principal_axes(
+    covariances: Tensor, ridge: float = 0.0, top_k: int | None = None, counts: Tensor | None = None
+) -> Axes:
+    """The axes of each covariance; `counts`: of how many samples it is, if known.
+
+    The covariance of N samples has at most N − 1 axes of any length. Where these are few, only they are
+    given, and found much faster. Eigenvalues below zero, which only rounding makes, count as zero.
+    """
     width = covariances.shape[-1]
-    values, vectors = torch.linalg.eigh(covariances)
-    keep = min(top_k or width, width)
+    rank = width if counts is None or not len(counts) else max(1, int(counts.max()) - 1)
+    few = rank + SPARE <= width // 2 and ridge == 0
+    values, vectors = _few_axes(covariances, rank) if few else torch.linalg.eigh(covariances)
+    keep = min(top_k or width, values.shape[-1])
     return Axes((values.clamp(min=0) + ridge).flip(-1)[:, :keep], vectors.flip(-1)[:, :, :keep])
+
+
+SPARE = 8
+"""Random directions beyond the rank, so that no axis is nearly missed by all of them."""
+
+
+def _few_axes(covariances: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """The eigenvalues and -vectors of matrices of at most this rank, in ascending order.
+
+    A matrix times so many random directions spans its range; inside that, a small problem is left.
+    """
+    width = covariances.shape[-1]
+    draw = torch.Generator().manual_seed(0)
+    directions = torch.randn(width, rank + SPARE, generator=draw, dtype=torch.float64)
+    values, vectors = [], []
+    for covariance in covariances:
+        basis, _ = torch.linalg.qr(covariance @ directions.to(covariance))
+        inside, turns = torch.linalg.eigh(basis.T @ covariance @ basis)
+        values.append(inside[-rank:])
+        vectors.append(basis @ turns[:, -rank:])
+    return torch.stack(values), torch.stack(vectors)
 
 
 def geometry_similarity(a: Axes, b: Axes) -> Tensor:

@@ -6,15 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
-from pydantic import Field, SerializeAsAny, create_model
+from pydantic import Field, SerializeAsAny, create_model, model_validator
 from torch import Generator, Tensor
 
-from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
+from methods.base import (
+    Batches,
+    Exchange,
+    FedAlgorithm,
+    Loss,
+    Message,
+    Prelude,
+    Reply,
+    Samples,
+    State,
+    Task,
+    Tree,
+)
 from methods.core.optimisers import Optimiser
 from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
-INHERITED = ("has_global_model", "pools_data", "own_model", "observes_clients")
+INHERITED = ("has_global_model", "pools_data", "own_model", "one_round", "observes_clients")
 """Class variables that a wrapped method has from the method inside."""
 
 
@@ -27,9 +39,20 @@ class Wrapper(FedAlgorithm):
 
     short_label: ClassVar[str]
     """What stands before the inner method's name in tables."""
+    outermost: ClassVar[bool] = False
+    """Whether other wrappers are refused around this one, since they would undo what it promises."""
 
     inner: SerializeAsAny[FedAlgorithm]
     """The method inside, with its own hyperparameters."""
+
+    @model_validator(mode="after")
+    def _goes_around_no_outermost_one(self) -> Self:
+        if isinstance(self.inner, Wrapper) and self.inner.outermost:
+            raise ValueError(
+                f"cannot go around {self.inner.label}: {self.inner.short_label} has to be the first wrapper "
+                "of a name"
+            )
+        return self
 
     @classmethod
     def around(cls, kind: type[FedAlgorithm]) -> type[Self]:
@@ -43,6 +66,7 @@ class Wrapper(FedAlgorithm):
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)
+        wrapped.reveals = {**cls.reveals, **{f"inner.{name}": why for name, why in kind.reveals.items()}}
         for variable in INHERITED:
             setattr(wrapped, variable, getattr(kind, variable))
         return wrapped
@@ -80,6 +104,9 @@ class Wrapper(FedAlgorithm):
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return {**server, "inner": self.trained.aggregate(task, server["inner"], replies)}
+
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        return self.trained.parameters(task, server["inner"], None if client is None else inner(client))
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         return self.trained.predict(task, server["inner"], None if client is None else inner(client), x)

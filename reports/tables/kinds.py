@@ -9,11 +9,12 @@ from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, averages, gains, measured
 from reports.tables.notes import AVERAGE
+from reports.tables.privacy import privacy_column, privacy_notes
 from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
 from reports.tables.unseen import unseen_table
-from reports.tables.wrapped import wrapped_tables
+from reports.tables.wrapped import has_many_domains, wrapped_tables
 
 OWN = "accuracy on each client's own test data, mean over the clients"
 
@@ -21,7 +22,7 @@ _KINDS: dict[str, Callable[[Run], list[Table]]] = {
     "domains": lambda run: [domain_table(run, variant) for variant in run.variants],
     "variants": lambda run: [variant_table(run)],
     "ablation": lambda run: [ablation_table(run)],
-    "wrapped": lambda run: wrapped_tables(run),
+    "wrapped": lambda run: wrapped_and_domains(run),
     "unseen": lambda run: [unseen_table(run)],
 }
 
@@ -41,14 +42,25 @@ def tables_of(run: Run) -> list[Table]:
     return tables + [selection_table(run, variant) for variant in run.variants]
 
 
+def wrapped_and_domains(run: Run) -> list[Table]:
+    """Methods with and without a wrapper; many domains have a table of their own behind it."""
+    tables = wrapped_tables(run)
+    if len(run.variants) == 1 and has_many_domains(rows_of(run, run.variants[0])):
+        tables.append(domain_table(run))
+    return tables
+
+
 def domain_table(run: Run, variant: str | None = None) -> Table:
-    """Methods × domains with AVG, STD and Δ for one variant (the first unless named)."""
+    """Methods × domains with AVG, STD and Δ for one variant (the first unless named).
+
+    Many domains stand behind these, so that the figures over all of them are seen first.
+    """
     variant = run.variants[0] if variant is None else variant
     rows = rows_of(run, variant)
     domains = rows[0].domains
     avg = averages("AVG", rows)
-    columns = [measured(domain, rows, [row.on_domain(domain) for row in rows]) for domain in domains]
-    columns.append(avg)
+    each = [measured(domain, rows, [row.on_domain(domain) for row in rows]) for domain in domains]
+    columns = [avg]
     legend = f"AVG: {AVERAGE}"
     if len(domains) > 1:
         columns.append(measured("STD", rows, [row.spreads() for row in rows], lower_is_better=True))
@@ -59,8 +71,13 @@ def domain_table(run: Run, variant: str | None = None) -> Table:
     if own := _own("Own", rows):
         columns.append(own)
         legend += f" Own: {OWN}."
+    if private := privacy_column("ε", rows):
+        columns.append(private)
     beside, sources = printed_beside(run, rows, avg, "Printed", "Diff", variant)
-    return assemble(run, variant, rows, columns + beside, [Footnote(legend), *sources])
+    over_all = columns + beside
+    ordered = over_all + each if has_many_domains(rows) else each + over_all
+    remarks = [Footnote(legend), *privacy_notes(rows), *sources]
+    return assemble(run, variant, rows, ordered, remarks)
 
 
 def variant_table(run: Run) -> Table:
@@ -80,11 +97,13 @@ def variant_table(run: Run) -> Table:
             run, in_variant, avg, f"{variant} printed", f"{variant} diff", variant
         )
         own = _own(f"{variant} own", in_variant)
-        columns += [avg, *([own] if own else []), *beside]
+        private = privacy_column(f"{variant} ε", in_variant)
+        columns += [avg, *([own] if own else []), *([private] if private else []), *beside]
         sources.update(dict.fromkeys(papers))
     if any(row.personalised for row in everything):
         legend += f" Own: {OWN}."
-    return assemble(run, "", list(rows.values()), columns, [Footnote(legend), *sources], everything)
+    remarks = [Footnote(legend), *privacy_notes(everything), *sources]
+    return assemble(run, "", list(rows.values()), columns, remarks, everything)
 
 
 def _own(heading: str, rows: list[RowScores]) -> Column | None:

@@ -14,6 +14,8 @@ from reports.tables.notes import AVERAGE
 from reports.tables.table import Footnote, Table
 
 PLAIN, GAIN = "plain", "gain"
+MANY_DOMAINS = 8
+"""With more domains than this, three columns for each of them are too many to read."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,10 @@ class Family:
 
 
 def wrapped_tables(run: Run) -> list[Table]:
-    """Base methods × domains with AVG, or × variants where there are several: plain, wrapped, gain."""
+    """Base methods × domains with AVG, or × variants where there are several: plain, wrapped, gain.
+
+    With many domains, AVG alone.
+    """
     wrapper = run.layout.wrapper or ""
     described: list[RowScores] = []
     rows: dict[RowKey, RowScores] = {}
@@ -42,7 +47,7 @@ def wrapped_tables(run: Run) -> list[Table]:
         described += in_variant
         for family in families:
             rows.setdefault(family.row.key, family.row)
-        if len(run.variants) == 1:
+        if len(run.variants) == 1 and not has_many_domains(in_variant):
             for domain in in_variant[0].domains:
                 columns += _side_by_side(domain, families, partial(RowScores.on_domain, domain=domain))
         group = variant or "AVG"
@@ -59,6 +64,10 @@ def wrapped_tables(run: Run) -> list[Table]:
     without = f"the same method without {wrapper}"
     remarks = [Footnote(legend), *sources]
     return [assemble(run, "", list(rows.values()), columns, remarks, described, without)]
+
+
+def has_many_domains(rows: Sequence[RowScores]) -> bool:
+    return len(rows[0].domains) > MANY_DOMAINS
 
 
 def families_of(rows: Sequence[RowScores], wrapper: str) -> list[Family]:

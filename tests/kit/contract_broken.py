@@ -9,9 +9,11 @@ import torch
 from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Message, Reply, State, Task, Tree
+from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, State, Task, Tree
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
+from methods.shared.one_round import OneRound
+from methods.shared.preludes import Upload
 from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Declaration and hyperparameters
@@ -146,6 +148,29 @@ class OneAfterTheOther(Toy):
 class HidesNaN(ChangesLocal):
     def after(self, task: Task, client: State, reply: Message, batches: Batches) -> tuple[Message, State]:
         return {"model": reply["model"].map(lambda leaf: leaf.nan_to_num(0.0, 0.0, 0.0))}, {}
+
+
+class LargestInput(Upload):
+    """Clients send their largest input, with infinity made a number."""
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        largest = torch.stack([batch.x.max() for batch in batches.once()]).max()
+        return {"largest": largest.nan_to_num(posinf=0.0)}, {}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        scale = torch.stack([reply.content["largest"] for reply in replies]).max()
+        return {"model": server["model"] * scale}
+
+
+class HidesNaNBeforeRound1(OneRound):
+    label = "Hides NaN before round 1"
+
+    def prelude(self, task: Task) -> Prelude:
+        return [LargestInput()]
+
+
+class SendsInRounds(Toy):
+    one_round: ClassVar[bool] = True
 
 
 class NotFedAvg(ChangesLoss):

@@ -87,7 +87,7 @@ def test_its_options_are_hyperparameters_of_its_own() -> None:
 
 def test_leaving_out_the_head_needs_adapters() -> None:
     method = make_method("aligned+fedavg", cosine_on="lora")
-    with pytest.raises(ValueError, match="needs a model with LoRA branches"):
+    with pytest.raises(ValueError, match="needs a model with adapters"):
         method.check(tiny_task("mlp", PLAIN, 2, 0))
     method.check(tiny_task("vit", PLAIN, 2, 0))
 

@@ -22,8 +22,8 @@ from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
 from methods.core.task import initial_tree
 from methods.fedlora import FedLoRA
-from methods.fedsdg import GATES, FedSDG, personal
-from methods.modules.lora import adapted_layers
+from methods.fedsdg import GATES, HEAD, FedSDG, personal
+from methods.modules.lora import PRIVATE, factors
 from tests.kit.contract import (
     PLAIN,
     assert_close,
@@ -74,24 +74,25 @@ def test_gradients_of_the_private_penalty(penalty: str) -> None:
     """2θ; or 2 BᵀBA for A, and 2 BAAᵀ for B."""
     draw = np.random.default_rng(0)
     numbers = {
-        f"layer{k}.private_{end}": draw.normal(size=shape)
+        name: draw.normal(size=shape)
         for k in range(2)
-        for end, shape in (("a", (2, 5)), ("b", (4, 2)))
+        for name, shape in zip(factors(f"layer{k}", PRIVATE), ((2, 5), (4, 2)), strict=True)
     }
     private = Tree({name: torch.tensor(value, requires_grad=True) for name, value in numbers.items()})
     cost = FedSDG(private_penalty=penalty).private_cost(private)
     cost.backward()
     total = 0.0
     for k in range(2):
-        a, b = numbers[f"layer{k}.private_a"], numbers[f"layer{k}.private_b"]
+        names = factors(f"layer{k}", PRIVATE)
+        a, b = (numbers[name] for name in names)
         if penalty == "factors":
             total += (a**2).sum() + (b**2).sum()
             expected = 2 * a, 2 * b
         else:
             total += ((b @ a) ** 2).sum()
             expected = 2 * b.T @ b @ a, 2 * b @ a @ a.T
-        for end, gradient in zip("ab", expected, strict=True):
-            np.testing.assert_allclose(private[f"layer{k}.private_{end}"].grad, gradient, atol=1e-10)
+        for name, gradient in zip(names, expected, strict=True):
+            np.testing.assert_allclose(private[name].grad, gradient, atol=1e-10)
     assert cost.item() == pytest.approx(total)
 
 
@@ -103,7 +104,7 @@ def test_the_product_penalty_is_nothing_at_the_start_and_the_branch_too() -> Non
     x = one_batch().x
     assert torch.equal(method.predict(task, server, client, x), method.predict(task, server, None, x))
     wider = FedSDG(private_init_std=0.01).client(task)["private"]
-    spread = torch.cat([leaf.flatten() for name, leaf in wider.items() if name.endswith("private_b")]).std()
+    spread = torch.cat([leaf.flatten() for name, leaf in wider.items() if ".lora_B." in name]).std()
     assert float(spread) == pytest.approx(0.01, rel=0.3)
 
 
@@ -122,8 +123,9 @@ def test_one_step_of_plain_descent_is_the_gradient_of_the_objective() -> None:
     private = {name: leaf.clone().requires_grad_() for name, leaf in client["private"].items()}
     gates = client[GATES].clone().requires_grad_()
     m = torch.sigmoid(gates)
-    passed = {f"{name}.gate": m[layer.block] for name, layer in adapted_layers(task.model).items()}
-    logits = functional_call(task.model, {**shared, **private, **passed}, (batch.x,))
+    seconds = {name: leaf for name, leaf in private.items() if ".lora_B." in name}
+    gated = {name: m[int(name.split(".")[3])] * leaf for name, leaf in seconds.items()}
+    logits = functional_call(task.model, {**shared, **private, **gated}, (batch.x,))
     size = sum((leaf**2).sum() for leaf in private.values())
     (nn.functional.cross_entropy(logits, batch.y) + 0.3 * m.sum() + 0.2 * size).backward()
 
@@ -142,7 +144,7 @@ def test_three_rates_of_adam() -> None:
     client, batch = method.client(task), one_batch()
     batches = RaggedBatches(Samples(batch.x, batch.y), [torch.arange(6)], 6)
     reply, kept = method.local(task, client, {"model": task.initial}, batches)
-    factor = "encoder.1.blocks.0.attn.proj.private_b"
+    factor = "encoder.1.blocks.0.attn.proj.lora_B.private.weight"
     moves = {
         1e-3: reply["model"]["classifier.weight"] - task.initial["classifier.weight"],
         2e-3: kept["private"][factor] - client["private"][factor],
@@ -158,10 +160,49 @@ def test_granularity(granularity: str, count: int) -> None:
     client = method.client(task)
     assert client[GATES].tolist() == [0.0] * count
     places = method.gate_of(task)
-    own = personal(task.initial, client["private"], torch.arange(float(count)), places)
-    passed = [float(leaf) for name, leaf in own.items() if name.endswith(".gate")]
+    private = client["private"].map(torch.ones_like)
+    own = personal(task.initial, private, torch.arange(float(count)), places)
+    passed = [float(leaf[0, 0]) for name, leaf in own.items() if name.endswith(".lora_B.private.weight")]
     expected = {"block": [0, 0, 1, 1], "layer": [0, 1, 2, 3], "global": [0, 0, 0, 0]}[granularity]
     assert passed == pytest.approx([1 / (1 + np.exp(-at)) for at in expected])
+
+
+# What travels
+
+
+@in_one_process
+def test_private_factors_and_gates_never_travel(kind: type[Host]) -> None:
+    problem = tiny_problem(FedSDG(private_init_std=0.1), optimiser=ADAM)
+    task, method, host = problem.task, problem.method, kind(problem)
+    server = method.server(task)
+    down = [(client, method.down(task, server, client)) for client in problem.train]
+    replies = host.run(0, 1, down)
+    expected = set(task.initial)
+    assert not any("private" in name or "gate" in name for name in expected)
+    for content in [*(message for _, message in down), *(reply.content for reply in replies)]:
+        assert set(content) == {"model"}
+        assert set(content["model"]) == expected
+    assert all(set(host.state(client)) == {"private", GATES} for client in problem.train)
+
+
+@in_one_process
+def test_a_private_head_stays_and_is_trained(kind: type[Host]) -> None:
+    problem = tiny_problem(FedSDG(private_head=True), optimiser=ADAM)
+    task, method, host = problem.task, problem.method, kind(problem)
+    federation = Federation(problem, host)
+    federation.advance()
+    federation.advance()
+    head = {"classifier.weight", "classifier.bias"}
+    assert set(federation.server["model"]) == set(task.initial) - head
+    x = one_batch().x
+    states = [host.state(client) for client in problem.train]
+    for state in states:
+        assert set(state[HEAD]) == head
+        assert (state[HEAD]["classifier.bias"] - task.initial["classifier.bias"]).abs().max() > 1e-4
+    scores = [method.predict(task, federation.server, state, x) for state in states]
+    assert (scores[0] - scores[1]).abs().max() > 1e-4
+    own = method.parameters(task, federation.server, None)
+    assert torch.equal(own["classifier.weight"], task.initial["classifier.weight"])
 
 
 # Figures
@@ -178,6 +219,8 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
     assert gates.shape == (2, 2)
     assert [metrics["gate/block_0"], metrics["gate/block_1"]] == pytest.approx(gates.mean(axis=0).tolist())
     assert metrics["gate_mean"] == pytest.approx(gates.mean())
+    assert metrics["gate_min"] == pytest.approx(gates.min(axis=1).mean())
+    assert metrics["gate_max"] == pytest.approx(gates.max(axis=1).mean())
     assert metrics["gate_low_share"] == pytest.approx((gates < 0.1).mean())
     assert metrics["gate_high_share"] == pytest.approx((gates > 0.9).mean())
     assert abs(gates - 0.5).min() > 0.01
@@ -195,8 +238,16 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
 
 @pytest.mark.parametrize("kind", [FedSDG, FedLoRA])
 def test_a_model_without_adapters_is_refused_in_one_sentence(kind: type[FedSDG] | type[FedLoRA]) -> None:
-    with pytest.raises(ValueError, match=r"^needs a model with LoRA branches: choose vit_mini or vit_lora$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^needs a model with adapters: choose vit_mini, vit_lora, or ",
+    ):
         kind().check(tiny_task("mlp", PLAIN, clients=2, seed=0))
+
+
+def test_weight_decay_is_refused() -> None:
+    with pytest.raises(ValueError, match="that weight decay would distort"):
+        FedSDG().check(vit_task(Adam(lr=1e-3, weight_decay=1e-4)))
 
 
 # The suites

@@ -11,12 +11,16 @@ from bench.contract.rule import Rule
 from bench.contract.runs import resumed, run, standing
 from bench.contract.stage import with_infinite_inputs, with_only
 from bench.contract.subject import Subject
+from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 
 
 def _divergence(subject: Subject) -> Iterator[str]:
+    if subject.kind.one_round:
+        yield from _before_round_1(subject)
+        return
     problem = subject.problem()
     kinds: list[type[Host]] = [LoopHost] if problem.task.has_batch_norm else [LoopHost, StackedHost]
     for kind in kinds:
@@ -59,6 +63,24 @@ def _after_one_client_diverges(subject: Subject, kind: type[Host], folder: Path)
     pairs = [(federation.server, fewer.server)]
     pairs += [(host.state(client), fewer_host.state(client)) for client in others]
     if changed := [name for one, other in pairs for name in gaps(one, other, tolerance)]:
+        yield f"the others do not get what they would without the client that diverges ({some(changed)})"
+
+
+def _before_round_1(subject: Subject) -> Iterator[str]:
+    """The same for a method that is done before round 1, where clients are computed one by one."""
+    problem = subject.problem()
+    bad = max(problem.train) // 2
+    infinite = with_infinite_inputs(problem, bad)
+    federation = Federation(infinite, host := LoopHost(infinite))
+    if not federation.prelude()["dropped"]:
+        yield "a client with infinite inputs is not left out before round 1: do not replace NaN"
+        return
+    if not is_all_finite(standing(federation, host)):
+        yield "a client that diverges leaves NaN or infinite numbers in a state"
+    others = with_only(problem, [client for client in problem.train if client != bad])
+    fewer = Federation(others, LoopHost(others))
+    fewer.prelude()
+    if changed := differing(federation.server, fewer.server):
         yield f"the others do not get what they would without the client that diverges ({some(changed)})"
 
 

@@ -28,7 +28,8 @@ def _rounds(subject: Subject) -> Iterator[str]:
         yield "local does not return two things: the reply, and the entries of the private state that changed"
         return
     client = course.rounds_work[0].client
-    before = predictions(problem, course.server_copies[1], course.rounds_work[0].copies["state"])
+    start = 0 if subject.kind.one_round else 1
+    before = predictions(problem, course.server_copies[start], course.rounds_work[0].copies["state"])
     after = predictions(problem, course.server_copies[2], course.rounds_work[0].copies["kept"])
     wanted = (sum(len(each.y) for each in problem.test.values()), CLASSES)
     if tuple(after.shape) != wanted:

@@ -24,6 +24,9 @@ def _traffic(subject: Subject) -> Iterator[str]:
                     "counted: messages must consist of tensors"
                 )
                 return
+    if subject.kind.one_round and any(record["bytes_up"] + record["bytes_down"] for record in course.records):
+        yield "it has one_round = True, but something is sent in the rounds"
+        return
     yield from _beside_the_messages(subject, course)
 
 

@@ -63,6 +63,8 @@ CASES = [
     (impure.SendsSamples, "privacy", "'example' in a client's reply has numbers of the client's raw samples"),
     (impure.TellsOthers, "privacy", "one client's private state changes what others are sent or reply"),
     (broken.HidesNaN, "divergence", "0 clients are left out"),
+    (broken.HidesNaNBeforeRound1, "divergence", "infinite inputs is not left out before round 1"),
+    (broken.SendsInRounds, "traffic", "has one_round = True, but something is sent in the rounds"),
     (
         broken.NotFedAvg,
         "neutral setting",

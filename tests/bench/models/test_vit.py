@@ -6,12 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from torch import nn
-from torch.func import functional_call
 
 from bench.engine.assembly import assemble
 from bench.engine.executors import choose
@@ -20,7 +17,7 @@ from bench.models import model_spec
 from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
 from methods.core.task import initial_tree
-from methods.modules.lora import AdaptedLinear, adapted_layers
+from methods.modules.lora import blocks_of, lora_layers
 from methods.modules.split_model import SplitModel
 from tests.kit.contract_cells import cell_config
 
@@ -44,20 +41,20 @@ def test_the_weights_are_small_and_those_recorded() -> None:
 
 
 def test_six_blocks_have_two_adapted_layers_each(mini: SplitModel) -> None:
-    layers = adapted_layers(mini)
-    assert [layer.block for layer in layers.values()] == [block for block in range(6) for _ in range(2)]
+    layers = lora_layers(mini)
+    assert list(blocks_of(layers).values()) == [block for block in range(6) for _ in range(2)]
     assert {name.split("blocks.")[1][2:] for name in layers} == {"attn.proj", "mlp.fc2"}
-    assert {(layer.rank, layer.scale) for layer in layers.values()} == {(8, 2.0)}
+    assert {(layer.r["shared"], layer.scaling["shared"]) for layer in layers.values()} == {(8, 2.0)}
 
 
 def test_only_adapters_and_head_are_trained_sent_and_saved(mini: SplitModel) -> None:
     initial = initial_tree(mini)
-    layers = adapted_layers(mini)
-    expected = {f"{layer}.shared_{factor}" for layer in layers for factor in "ab"}
+    layers = lora_layers(mini)
+    expected = {f"{layer}.lora_{factor}.shared.weight" for layer in layers for factor in "AB"}
     assert set(initial) == expected | {"classifier.weight", "classifier.bias"}
     for layer in layers:
-        assert not initial[f"{layer}.shared_b"].any()
-        assert initial[f"{layer}.shared_a"].std() > 0.01
+        assert not initial[f"{layer}.lora_B.shared.weight"].any()
+        assert initial[f"{layer}.lora_A.shared.weight"].std() > 0.01
 
 
 def test_backbone_is_the_same_at_every_seed_and_the_rest_is_not(mini: SplitModel) -> None:
@@ -122,37 +119,6 @@ def test_the_fingerprint_covers_the_frozen_weights(monkeypatch: pytest.MonkeyPat
     assert assemble(cell_config("fedlora", "vit")).fingerprints.initial_weights != before
 
 
-# The adapted layer
-
-
-def layer_and_values() -> tuple[AdaptedLinear, dict[str, torch.Tensor], torch.Tensor]:
-    draw = torch.Generator().manual_seed(0)
-    layer = AdaptedLinear(nn.Linear(5, 4), rank=2, alpha=6.0, block=0)
-    shapes = {"shared_a": (2, 5), "shared_b": (4, 2), "private_a": (2, 5), "private_b": (4, 2), "gate": ()}
-    values = {name: torch.randn(shape, generator=draw) for name, shape in shapes.items()}
-    return layer, values, torch.randn(3, 5, generator=draw)
-
-
-def test_branches_are_summed() -> None:
-    layer, values, x = layer_and_values()
-    v = {name: value.numpy().astype(np.float64) for name, value in values.items()}
-    frozen = layer.frozen(x).detach().numpy()
-    shared = 3.0 * x.numpy() @ v["shared_a"].T @ v["shared_b"].T
-    private = 3.0 * float(v["gate"]) * x.numpy() @ v["private_a"].T @ v["private_b"].T
-    both = functional_call(layer, values, (x,)).detach().numpy()
-    np.testing.assert_allclose(both, frozen + shared + private, atol=1e-5)
-    alone = functional_call(layer, {k: values[k] for k in ("shared_a", "shared_b")}, (x,)).detach().numpy()
-    np.testing.assert_allclose(alone, frozen + shared, atol=1e-5)
-
-
-def test_a_private_branch_leaves_no_trace_in_the_model() -> None:
-    layer, values, x = layer_and_values()
-    functional_call(layer, values, (x,))
-    assert layer.private_a is None
-    assert layer.gate is None
-    assert set(dict(layer.named_parameters())) == {"shared_a", "shared_b", "frozen.weight", "frozen.bias"}
-
-
 # vit_lora
 
 
@@ -163,22 +129,22 @@ def lora(**options: Any) -> SplitModel:
 def test_any_vit_of_timm_and_images_of_another_size() -> None:
     model = lora(weights="random")
     assert model(images(2)).shape == (2, 7)
-    assert len(adapted_layers(model)) == 24
+    assert len(lora_layers(model)) == 24
     trained = sum(leaf.numel() for leaf in model.parameters() if leaf.requires_grad)
     assert trained == 12 * 8 * (192 + 192 + 768 + 192) + 192 * 7 + 7
 
 
 def test_weights_come_from_a_file(tmp_path: Path) -> None:
     backbone = lora(weights="random").encoder[-1]  # type: ignore[index]
-    plain = {name.replace(".frozen.", "."): leaf for name, leaf in backbone.state_dict().items()}
-    tensors = {name: leaf + 0.5 for name, leaf in plain.items() if "shared_" not in name}
+    plain = {name.replace(".base_layer.", "."): leaf for name, leaf in backbone.state_dict().items()}
+    tensors = {name: leaf + 0.5 for name, leaf in plain.items() if "lora_" not in name}
     for file in (tmp_path / "weights.safetensors", tmp_path / "weights.pth"):
         if file.suffix == ".pth":
             torch.save(tensors, file)
         else:
             save_file(tensors, file)
         loaded = lora(weights=str(file)).encoder[-1].state_dict()  # type: ignore[index]
-        assert torch.equal(loaded["blocks.3.mlp.fc2.frozen.weight"], tensors["blocks.3.mlp.fc2.weight"])
+        assert torch.equal(loaded["blocks.3.mlp.fc2.base_layer.weight"], tensors["blocks.3.mlp.fc2.weight"])
         assert torch.equal(loaded["pos_embed"], tensors["pos_embed"])
     with pytest.raises(UserError, match="has the checksum"):
         lora(weights=str(file), sha256="0" * 64)

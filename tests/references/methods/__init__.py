@@ -1,0 +1,1 @@
+"""One reference per method, each written from the paper and the documentation."""

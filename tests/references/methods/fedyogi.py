@@ -1,0 +1,10 @@
+"""FedYogi: v ← v − (1 − β₂) Δ² sign(v − Δ²)."""
+
+from torch import Tensor
+
+from tests.references.server_optimisers import AdaptiveServer
+
+
+class Reference(AdaptiveServer):
+    def second_moment(self, squared: Tensor) -> Tensor:
+        return self.v - (1 - self.settings["beta2"]) * squared * (self.v - squared).sign()

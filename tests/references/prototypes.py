@@ -1,0 +1,63 @@
+"""What the references of methods with class prototypes share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def class_means(model: Any, x: Tensor, y: Tensor, normalised: bool = False) -> dict[int, tuple[Tensor, int]]:
+    """Class → mean of the encoder's outputs and number of samples, for the classes that are there."""
+    with torch.no_grad():
+        z = model.encoder(x)
+    means = {int(label): z[y == label].mean(dim=0) for label in y.unique()}
+    if normalised:
+        means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}
+    return {label: (mean, int((y == label).sum())) for label, mean in means.items()}
+
+
+def global_means(
+    uploads: list[dict[int, tuple[Tensor, int]]], by_count: bool, normalised: bool = False
+) -> dict[int, Tensor]:
+    """Class → mean over the clients that hold it, or weighted by their counts."""
+    merged = {}
+    for label in sorted({label for upload in uploads for label in upload}):
+        held = [upload[label] for upload in uploads if label in upload]
+        weights = [count if by_count else 1 for _, count in held]
+        mean = sum(w * m for w, (m, _) in zip(weights, held, strict=True)) / sum(weights)
+        merged[label] = F.normalize(mean, dim=0) if normalised else mean
+    return merged
+
+
+def pull(z: Tensor, y: Tensor, prototypes: dict[int, Tensor], settings: Any) -> Tensor:
+    """FedProto's term: per sample whose class has a prototype, a distance; the others count 0."""
+    if settings["normalize_prototypes"]:
+        z = F.normalize(z, dim=1)
+    known = sorted(prototypes)
+    terms = []
+    for sample, label in zip(z, y.tolist(), strict=True):
+        if label not in prototypes:
+            terms.append(sample.sum() * 0)
+        elif settings["distance"] == "euclidean":
+            terms.append((sample - prototypes[label]).square().mean())
+        else:
+            cosines = torch.stack([F.cosine_similarity(sample, prototypes[c], dim=0) for c in known])
+            logits = cosines / settings["temperature"]
+            terms.append(-logits.log_softmax(0)[known.index(label)])
+    return torch.stack(terms).mean()
+
+
+def nearest(z: Tensor, prototypes: dict[int, Tensor], classes: int, settings: Any) -> Tensor:
+    """Scores that are larger, the nearer a class's prototype is; classes without one never win."""
+    if settings["normalize_prototypes"]:
+        z = F.normalize(z, dim=1)
+    scores = torch.full((len(z), classes), -torch.inf)
+    for label, prototype in prototypes.items():
+        if settings["distance"] == "cosine":
+            scores[:, label] = F.cosine_similarity(z, prototype[None])
+        else:
+            scores[:, label] = -(z - prototype).square().sum(dim=1)
+    return scores

@@ -1,0 +1,1 @@
+"""References of wrappers: `around` makes one from the reference of the method inside."""
