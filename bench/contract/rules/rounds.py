@@ -116,8 +116,8 @@ def _starts(subject: Subject) -> Iterator[str]:
         replies = again.run(last_phase(problem), 2, messages)
         after = method.aggregate(task, server, replies)
         returned.append(served_model(after))
-        scores = [predictions(problem, state, states[0]) for state in (server, after)]
-        rephrased.append(bool(torch.isclose(*scores, atol=1e-3, rtol=1e-3).all()))
+        before, now = (predictions(problem, state, states[0]) for state in (server, after))
+        rephrased.append(bool(torch.isclose(before, now, atol=1e-3, rtol=1e-3).all()))
     missed = gaps(sent[0], returned[0], tolerance=0.02)
     if missed and not all(rephrased) and _apart(_difference(*returned), _difference(*sent)) > 0.25:
         yield (
