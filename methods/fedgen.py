@@ -114,7 +114,7 @@ class FedGen(FedAvg):
         def loss(generator: Tree, batch: Batch) -> Tensor:
             z = make_latent(generator, batch.x, batch.y)
             log_p = vmap(lambda head: task.logits_from(head, z))(heads).log_softmax(dim=-1)
-            losses = -log_p[:, torch.arange(len(z)), batch.y]
+            losses = -log_p[:, torch.arange(len(z), device=z.device), batch.y]
             taught = (shares[:, batch.y] * losses).sum(dim=0).mean()
             return taught + self.eta * diversity_loss(batch.x, z)
 
