@@ -37,7 +37,7 @@ class FedPLVM(FedAvg):
     label = "FedPLVM"
     neutral = {"lam": 0.0}
 
-    lam: float = Field(default=1.0, ge=0)
+    lam: float = Field(default=0.1, ge=0)
     """λ, the weight of the prototype terms; ours (100 in the public code, at smaller steps)."""
     alpha: float = Field(default=0.25, gt=0, le=1)
     """α, the power of the cosines; 0.25 as in the public code."""
