@@ -49,9 +49,11 @@ def _complete(root: Path) -> list[Path]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Tree):
-        return {_TREE: value.as_dict()}
+        return {_TREE: _plain(value.as_dict())}
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes() > value.nbytes:
+        return value.clone()  # a part of something larger, all of which would be saved
     return value
 
 

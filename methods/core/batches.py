@@ -44,6 +44,8 @@ class Batch(NamedTuple):
     """1 for a real sample, 0 for padding; None: all are real."""
     live: Tensor | None = None
     """Whether this step is real for this client; None: it is."""
+    shares: Tensor | None = None
+    """What every sample counts in a mean, the mask divided by its sum; None: not computed yet."""
     stacked: bool = False
     """Whether this is one client of a stack, seen from inside `vmap`."""
     key: int | Tensor = 0
@@ -66,6 +68,10 @@ class Batch(NamedTuple):
             raise ValueError("these samples were not taken from a client's own")
         return self.at - self.start
 
+    def with_mask(self, mask: Tensor) -> Batch:
+        """The same batch, in which other samples are real."""
+        return self._replace(mask=mask, shares=None)
+
     def term(self, name: str, value: Tensor) -> Tensor:
         """The value itself, noted as a term of the client's loss where these are recorded."""
         if self.terms is not None:
@@ -84,6 +90,8 @@ class Batch(NamedTuple):
         """The mean over the real samples."""
         if self.mask is None:
             return per_sample.mean()
+        if self.shares is not None:
+            return (per_sample * self.shares).sum()
         return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
 
 
@@ -167,15 +175,21 @@ class PaddedBatches(NamedTuple):
     prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
-        for step in range(self.order.shape[0]):
+        # What is small is computed for all steps at once: on a GPU, every operation costs a launch.
+        count = self.order.shape[0]
+        labels = rows(self.y, self.order.reshape(-1)).view(self.order.shape)
+        keys = self.key + torch.arange(count, device=self.y.device)
+        shares = None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        for step in range(count):
             at = self.order[step]
             batch = Batch(
                 rows(self.x, at),
-                rows(self.y, at),
+                labels[step],
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
+                None if shares is None else shares[step],
                 stacked=True,
-                key=self.key + step,
+                key=keys[step],
                 at=at,
                 start=self.start,
             )

@@ -8,7 +8,7 @@ gets its own gradient. That saves a fifth of the time of a small step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
@@ -37,6 +37,31 @@ def quick_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[Ten
     with outside():
         grads = torch.autograd.grad(stack_of(loss).sum(), leaves, materialize_grads=True)
     return [one_of(grad) for grad in grads]
+
+
+def vector_gradient(value: Value, vector: Tensor, shapes: Sequence[torch.Size], like: Tensor) -> Tensor:
+    """The gradient in one vector of all parameters; `value` takes them in their shapes."""
+    sizes = [shape.numel() for shape in shapes]
+    if not in_stack(like):
+        return plain_gradient(lambda whole: value(parts_of(whole[0], shapes)), [vector])[0]
+    with outside():
+        count = len(stack_of(like))
+        pieces = _lifted(vector, count).detach().split(sizes, dim=1)
+        leaves = [
+            piece.view(count, *shape).requires_grad_() for piece, shape in zip(pieces, shapes, strict=True)
+        ]
+    loss = value([one_of(leaf) for leaf in leaves])
+    with outside():
+        losses = stack_of(loss)
+        grads = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
+        whole = torch.cat([grad.reshape(count, -1) for grad in grads], dim=1)
+    return one_of(whole)
+
+
+def parts_of(vector: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
+    """Parameters in their shapes, from the vector of all."""
+    pieces = vector.split([shape.numel() for shape in shapes])
+    return [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _lifted(param: Tensor, count: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,8 +12,9 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
-from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, Kit, Optimiser, Tensors
-from methods.core.stacked_gradient import stacked_gradient
+from methods.core.optimisers import IN_PLACE, VECTOR, Optimiser, Rates, Tensors
+from methods.core.random import drawing_from
+from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
 from methods.core.tree import Tree
 
@@ -25,35 +27,88 @@ TOTAL = "loss"
 class Mode(NamedTuple):
     """How gradients and updates are computed: for one client at a time, or for a stack inside `vmap`."""
 
+    train: Callable[[list[str], Tensors, dict[str, Tensor], Loss, Iterable[Batch], Optimiser], Tensors]
+    """From names, leaves to train, fixed leaves, loss, batches and optimiser to the trained leaves."""
     gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
+    """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
     own: Callable[[Tensor], Tensor]
-    kit: Kit
+    """A copy of a fixed leaf where layers may write into it, as batch norm does."""
 
 
 def _gradient_of_one(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
     leaves = [param.detach().requires_grad_() for param in params]
-    value = batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
+    value = _value(names, fixed, loss, batch, leaves)
     return list(torch.autograd.grad(value, leaves, materialize_grads=True))
 
 
 def _gradient_in_stack(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
-    def value(leaves: Tensors, batch: Batch = batch) -> Tensor:
+    return stacked_gradient(partial(_value, names, fixed, loss, batch), params, like=batch.y)
+
+
+def _train_one(
+    names: list[str],
+    params: Tensors,
+    fixed: dict[str, Tensor],
+    loss: Loss,
+    batches: Iterable[Batch],
+    optimiser: Optimiser,
+) -> Tensors:
+    params = [param.clone() for param in params]
+    rates = optimiser.rates(names)
+    memory = optimiser.start(params)
+    for batch in batches:
+        grads = _gradient_of_one(loss, names, params, fixed, batch)
+        moved = optimiser.step(params, grads, memory, rates, IN_PLACE)
+        params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
+        del batch, grads, moved  # so that the next step's samples may take their place
+    return params
+
+
+def _train_stack(
+    names: list[str],
+    params: Tensors,
+    fixed: dict[str, Tensor],
+    loss: Loss,
+    batches: Iterable[Batch],
+    optimiser: Optimiser,
+) -> Tensors:
+    """One vector holds all parameters of a client, so that an update takes a few operations in all."""
+    shapes = [param.shape for param in params]
+    vector = torch.cat([param.reshape(-1) for param in params])
+    rates = _rates_of_vector(optimiser.rates(names), shapes, vector)
+    memory = optimiser.start([vector])
+    for batch in batches:
+        if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
+            with torch.no_grad():
+                _value(names, fixed, loss, batch, parts_of(vector, shapes))
+            batch = batch._replace(terms=None)
+        value = partial(_value, names, fixed, loss, batch)
+        grads = vector_gradient(value, vector, shapes, like=batch.y)
+        moved = optimiser.step([vector], [grads], memory, rates, VECTOR)
+        (vector,), memory = moved if batch.live is None else _choose(batch.live, moved, ([vector], memory))
+        del batch, value, grads, moved
+    return parts_of(vector, shapes)
+
+
+def _value(names: list[str], fixed: dict[str, Tensor], loss: Loss, batch: Batch, leaves: Tensors) -> Tensor:
+    with drawing_from(batch.key):
         return batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
 
-    if batch.terms is not None and not in_stack(batch.y):  # no value gets out of `torch.func.grad` but this
-        with torch.no_grad():
-            value(params)
-        batch = batch._replace(terms=None)
-        return stacked_gradient(lambda leaves: value(leaves, batch), params, like=batch.y)
-    return stacked_gradient(value, params, like=batch.y)
+
+def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
+    if len(set(rates)) == 1:
+        return rates[:1]
+    return torch.cat(
+        [like.new_full((shape.numel(),), rate) for rate, shape in zip(rates, shapes, strict=True)]
+    )
 
 
-ONE_CLIENT = Mode(gradient=_gradient_of_one, own=torch.clone, kit=IN_PLACE)
-STACKED = Mode(gradient=_gradient_in_stack, own=lambda leaf: leaf, kit=ONE_BY_ONE)
+ONE_CLIENT = Mode(_train_one, _gradient_of_one, own=torch.clone)
+STACKED = Mode(_train_stack, _gradient_in_stack, own=lambda leaf: leaf)
 
 
 def train(
@@ -66,15 +121,8 @@ def train(
 ) -> Tree:
     """Take one optimiser step per batch on the trainable leaves; a padded step changes nothing."""
     names = [name for name in start if trainable is None or name in trainable]
-    params = [mode.own(start[name]) for name in names]
     fixed = {name: mode.own(leaf) for name, leaf in start.without(names).items()}
-    rates = optimiser.rates(names)
-    memory = optimiser.start(params)
-    for batch in batches:
-        grads = mode.gradient(loss, names, params, fixed, batch)
-        moved = optimiser.step(params, grads, memory, rates, mode.kit)
-        params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-        del batch, grads, moved  # so that the next step's samples may take their place in the cache
+    params = mode.train(names, [start[name] for name in names], fixed, loss, batches, optimiser)
     trained = {**dict(zip(names, params, strict=True)), **fixed}
     return Tree({name: trained[name] for name in start})
 
