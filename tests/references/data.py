@@ -24,7 +24,7 @@ TESTED = [0, 1, 2, 3] * 4
 def digits() -> tuple[Tensor, Tensor]:
     """Scikit-learn's digits of the first classes: 8 × 8 pixels from −1 to 1, with a little noise.
 
-    Without it, pixels that are always white would have equal gradients, and which of these is the larger would
+    Without it, pixels that are always white would have equal gradients, and which of these is larger would
     be a matter of rounding.
     """
     from sklearn.datasets import load_digits
