@@ -1,12 +1,12 @@
 """FedETF: the classifier is a fixed simplex for all clients, and only features are learnt.
 
-Li et al., "No Fear of Classifier Biases: Neural Collapse Inspired Federated Learning with Synthetic and Fixed
-Classifier", ICCV 2023. With h what the model's classifier would work on, d its width and C classes:
-V = √(C/(C−1)) · U(I − 11ᵀ/C), U (d × C) with orthonormal columns from the QR decomposition of a matrix of
-standard normal numbers, drawn from the common seed; so v_iᵀv_j = −1/(C−1). Logits: s · nor(h)ᵀV with a learnt
-scale s. Client: cross-entropy of logits + log n_c (balanced softmax), n_c its samples of class c; a class that
-it does not have drops out of the softmax. The weights before the classifier and s are trained, sent and
-averaged; the model's own classifier is not used. Prediction: the largest logit.
+Li et al., "No Fear of Classifier Biases: Neural Collapse Inspired Federated Learning with Synthetic and
+Fixed Classifier", ICCV 2023. With h what the model's classifier would work on, d its width and C classes: V
+= √(C/(C−1)) · U(I − 11ᵀ/C), U (d × C) with orthonormal columns from the QR decomposition of a matrix of
+standard normal numbers, a function of the common seed; so v_iᵀv_j = −1/(C−1). Logits: s · nor(h)ᵀV with a
+learnt scale s. Client: cross-entropy of logits + log n_c (balanced softmax), n_c its samples of class c; a
+class that it does not have drops out of the softmax. The weights before the classifier and s are trained,
+sent and averaged; the model's own classifier is not used. Prediction: the largest logit.
 
 The projection layer of the paper is the model's projector, if it has one. The paper's fine-tuning of
 prototypes on each client afterwards, for personal models, is not part of this method.

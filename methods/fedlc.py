@@ -27,7 +27,7 @@ class FedLC(FedAvg):
     tau: float = Field(default=1.0, ge=0)
     """τ, the strength of the calibration; the paper tunes it over {0.1, 0.5, 1}."""
     sum_over: Literal["all", "others"] = "all"
-    """The classes in the denominator: all, as in a softmax, or those that are not the true one, as printed."""
+    """The classes in the denominator: all, as in a softmax, or all but the true one, as printed."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         counts = label_counts(batches, task.classes)

@@ -1,13 +1,13 @@
 """FedNova: updates are divided by the work behind them before they are averaged.
 
 Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS
-2020. A client's update x − y is η times a sum of its gradients with weights a. Their sum is, for τ steps of SGD
-with momentum ρ, ‖a‖₁ = (τ − ρ(1 − ρ^τ)/(1 − ρ)) / (1 − ρ), which is τ without momentum. Up: y and ‖a‖₁.
+2020. A client's update x − y is η times a sum of its gradients with weights a. These sum, for τ steps of SGD
+with momentum ρ, to ‖a‖₁ = (τ − ρ(1 − ρ^τ)/(1 − ρ)) / (1 − ρ), which is τ without momentum. Up: y and ‖a‖₁.
 Server, with weights w_k = n_k/Σn: x ← x − (Σ_k w_k ‖a_k‖₁) · Σ_k w_k (x − y_k)/‖a_k‖₁. Buffers are averaged.
 
 So clients that take more steps do not pull the fixed point to their own minimum. If all clients take the same
-number of steps it is FedAvg up to rounding. Weight decay is left out of ‖a‖₁, as in the public code. With Adam
-or a learning rate per group there is no such sum, so these are refused.
+number of steps it is FedAvg up to rounding. Weight decay is left out of ‖a‖₁, as in the public code. With
+Adam or a learning rate per group there is no such sum, so these are refused.
 """
 
 from collections.abc import Sequence

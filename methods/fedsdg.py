@@ -21,7 +21,7 @@ from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree
 from methods.core.optimisers import Group
 from methods.core.training import train
 from methods.fedavg import FedAvg
-from methods.modules.lora import PRIVATE, blocks_of, factors, first_factor, lora_layers, require_lora
+from methods.modules.lora import PRIVATE, blocks_of, factors, fresh_branch, lora_layers, require_lora
 from methods.shared.alignment import Alignment, observed
 
 GATES = "gates"
@@ -75,17 +75,10 @@ class FedSDG(FedAvg):
         return task.initial.only(name for name in task.initial if self.private_head and name.startswith(HEAD))
 
     def client(self, task: Task) -> State:
-        draw = task.generator("private adapters")
-        private = {}
-        for name, layer in lora_layers(task.model).items():
-            rank = layer.r[PRIVATE]
-            second = self.private_init_std * torch.randn(layer.out_features, rank, generator=draw)
-            first = first_factor(rank, layer.in_features, draw)
-            for leaf, factor in zip(factors(name, PRIVATE), (first, second), strict=True):
-                private[leaf] = factor.to(task.device)
+        private = fresh_branch(task.model, task.generator("private adapters"), self.private_init_std)
         gates = torch.zeros(max(self.gate_of(task).values()) + 1, device=task.device)
         head = self.head(task)
-        return {"private": Tree(private), GATES: gates} | ({HEAD: head} if head else {})
+        return {"private": Tree(private).to(task.device), GATES: gates} | ({HEAD: head} if head else {})
 
     def gate_of(self, task: Task) -> dict[str, int]:
         """Adapted layer → the position of its gate."""
@@ -129,7 +122,7 @@ class FedSDG(FedAvg):
         own = [*client["private"], GATES]
         loss = self.objective(task, client, message)
         y = train(start, loss, batches, optimiser, {*task.trainable, *own}, task.mode)
-        kept = {HEAD: y.only(head)} if head else {}
+        kept: State = {HEAD: y.only(head)} if head else {}
         kept |= {"private": y.only(client["private"]), GATES: y[GATES]}
         return {"model": y.only(message["model"])}, kept
 

@@ -78,7 +78,7 @@ def halves(batch: Batch) -> tuple[Batch, Batch]:
     first, second = 1.0 - odd, odd.float()
     if batch.mask is not None:
         first, second = first * batch.mask, second * batch.mask
-    return batch._replace(mask=first), batch._replace(mask=second)
+    return batch.with_mask(first), batch.with_mask(second)
 
 
 def _plus(one: Tensors, factor: float, other: Tensors) -> Tensors:

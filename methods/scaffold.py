@@ -3,8 +3,9 @@
 Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020, Algorithm 1
 with option II. Client: y ← y − η(g − c_i + c), which is SGD on f(y) + ⟨c − c_i, y⟩; after its S real steps
 c_i⁺ = c_i − c + (x − y) / (S·η), and y and c_i⁺ − c_i travel. Option I takes the gradient at the server's
-model over all of the client's samples instead, c_i⁺ = ∇f_i(x), for one more pass over the data. Server: x ← x + η_g · mean(y − x) and
-c ← c + (1/K) Σ (c_i⁺ − c_i) over the round's clients, divided by all K. Buffers are averaged.
+model over all of the client's samples instead, c_i⁺ = ∇f_i(x), for one more pass over the data. Server:
+x ← x + η_g · mean(y − x) and c ← c + (1/K) Σ (c_i⁺ − c_i) over the round's clients, divided by all K. Buffers
+are averaged.
 
 With anything but plain SGD, c_i⁺ is not a mean gradient, so other optimisers are refused; `optimiser` gives
 this method its own where a suite's has momentum.
@@ -67,13 +68,11 @@ class Scaffold(FedAvg):
     def gradient(self, task: Task, params: Tree, batches: Batches) -> Tree:
         """∇f_i: of the mean cross-entropy over all of the client's samples."""
         loss = super().objective(task, {}, {})
-        names = list(params.only(task.trainable))
-        fixed = {name: task.mode.own(leaf) for name, leaf in params.without(names).items()}
-        total = params.only(names).zeros()
+        total = params.only(task.trainable).zeros()
         for batch in batches.once():
             count = len(batch.y) if batch.mask is None else batch.mask.sum()
-            grads = task.mode.gradient(loss, names, [params[name] for name in names], fixed, batch)
-            total = total + count * Tree(zip(names, grads, strict=True))
+            stepped = task.train(params, loss, [batch], SGD(lr=1.0))
+            total = total + count * (params - stepped).only(task.trainable)
         return total / batches.samples
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:

@@ -8,7 +8,9 @@ import torch
 
 from bench.errors import UserError
 from methods.core.batches import Samples
+from methods.core.random import drawing_from
 from methods.core.task import Task
+from methods.core.tree import Tree
 
 
 def check_last_batches(task: Task, train: Mapping[int, Samples], batch_size: int) -> None:
@@ -19,10 +21,10 @@ def check_last_batches(task: Task, train: Mapping[int, Samples], batch_size: int
     if not alone:
         return
     sample = train[alone[0]].x[:1]
-    buffers = task.initial.map(torch.clone)
+    copies = Tree({name: leaf.clone() for name, leaf in task.initial.items()})  # statistics change in place
     try:
-        with torch.no_grad():
-            task.logits(buffers, task.floats(sample))
+        with torch.no_grad(), drawing_from(0):
+            task.logits(copies, sample)
     except ValueError:  # PyTorch's, about more than one value per channel
         count = len(train[alone[0]].y)
         raise UserError(

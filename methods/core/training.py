@@ -14,7 +14,7 @@ from torch import Tensor
 from methods.core.batches import Batch
 from methods.core.optimisers import IN_PLACE, VECTOR, Optimiser, Rates, Tensors
 from methods.core.random import drawing_from
-from methods.core.stacked_gradient import parts_of, vector_gradient
+from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
 from methods.core.tree import Tree
 
@@ -29,8 +29,24 @@ class Mode(NamedTuple):
 
     train: Callable[[list[str], Tensors, dict[str, Tensor], Loss, Iterable[Batch], Optimiser], Tensors]
     """From names, leaves to train, fixed leaves, loss, batches and optimiser to the trained leaves."""
+    gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
+    """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
     own: Callable[[Tensor], Tensor]
     """A copy of a fixed leaf where layers may write into it, as batch norm does."""
+
+
+def _gradient_of_one(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    leaves = [param.detach().requires_grad_() for param in params]
+    value = _value(names, fixed, loss, batch, leaves)
+    return list(torch.autograd.grad(value, leaves, materialize_grads=True))
+
+
+def _gradient_in_stack(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    return stacked_gradient(partial(_value, names, fixed, loss, batch), params, like=batch.y)
 
 
 def _train_one(
@@ -45,12 +61,10 @@ def _train_one(
     rates = optimiser.rates(names)
     memory = optimiser.start(params)
     for batch in batches:
-        leaves = [param.detach().requires_grad_() for param in params]
-        value = _value(names, fixed, loss, batch, leaves)
-        grads = list(torch.autograd.grad(value, leaves, materialize_grads=True))
+        grads = _gradient_of_one(loss, names, params, fixed, batch)
         moved = optimiser.step(params, grads, memory, rates, IN_PLACE)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-        del batch, leaves, value, grads, moved  # so that the next step's samples may take their place
+        del batch, grads, moved  # so that the next step's samples may take their place
     return params
 
 
@@ -80,9 +94,7 @@ def _train_stack(
     return parts_of(vector, shapes)
 
 
-def _value(
-    names: list[str], fixed: dict[str, Tensor], loss: Loss, batch: Batch, leaves: Tensors
-) -> Tensor:
+def _value(names: list[str], fixed: dict[str, Tensor], loss: Loss, batch: Batch, leaves: Tensors) -> Tensor:
     with drawing_from(batch.key):
         return batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
 
@@ -95,8 +107,8 @@ def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Ten
     )
 
 
-ONE_CLIENT = Mode(_train_one, own=torch.clone)
-STACKED = Mode(_train_stack, own=lambda leaf: leaf)
+ONE_CLIENT = Mode(_train_one, _gradient_of_one, own=torch.clone)
+STACKED = Mode(_train_stack, _gradient_in_stack, own=lambda leaf: leaf)
 
 
 def train(

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 SHARED = "shared"
 PRIVATE = "private"
+ROUTER = "router"
 
 
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
@@ -39,6 +40,23 @@ def takes_branches(layer: nn.Module) -> bool:
 def factors(layer: str, adapter: str) -> tuple[str, str]:
     """The names of A and B of an adapter on a layer."""
     return f"{layer}.lora_A.{adapter}.weight", f"{layer}.lora_B.{adapter}.weight"
+
+
+def factors_of(model: nn.Module, adapter: str) -> tuple[list[str], list[str]]:
+    """The names of all A and of all B of an adapter, in the model's order."""
+    pairs = [factors(layer, adapter) for layer in lora_layers(model)]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def fresh_branch(model: nn.Module, draw: torch.Generator, std: float = 0.0) -> dict[str, Tensor]:
+    """A private branch for every layer: A as in a linear layer, B normal with this standard deviation."""
+    leaves: dict[str, Tensor] = {}
+    for name, layer in lora_layers(model).items():
+        rank = layer.r[PRIVATE]
+        second = std * torch.randn(layer.out_features, rank, generator=draw)
+        first = first_factor(rank, layer.in_features, draw)
+        leaves |= zip(factors(name, PRIVATE), (first, second), strict=True)
+    return leaves
 
 
 def shared_leaves(model: nn.Module) -> list[str]:

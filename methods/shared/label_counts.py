@@ -10,7 +10,7 @@ from torch import Tensor
 from methods.base import Batches
 
 ABSENT: Final = -1e4
-"""Stands for −∞ in logits: exp(−10⁴) is 0 in floating point, and 0 × 10⁴ is 0 for samples that pad a batch."""
+"""Stands for −∞ in logits: exp(−10⁴) is 0 as a float, and so is 0 × 10⁴ for samples that pad a batch."""
 
 
 def label_counts(batches: Batches, classes: int) -> Tensor:

@@ -66,6 +66,7 @@ class Wrapper(FedAlgorithm):
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)
+        wrapped.reveals = {**cls.reveals, **{f"inner.{name}": why for name, why in kind.reveals.items()}}
         for variable in INHERITED:
             setattr(wrapped, variable, getattr(kind, variable))
         return wrapped

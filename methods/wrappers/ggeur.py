@@ -49,8 +49,8 @@ from methods.shared.geometry import (
     pooled,
     principal_axes,
 )
-from methods.shared.ggeur_published import JITTER, OPTIMISER, CountsUp, NeverSentBack, OwnHeads
 from methods.shared.preludes import Download
+from methods.wrappers._ggeur_published import JITTER, OPTIMISER, CountsUp, NeverSentBack, OwnHeads
 from methods.wrappers.base import Wrapper
 
 

@@ -19,7 +19,7 @@ from methods.base import Tree
 from methods.core.optimisers import SGD, Adam
 from methods.fedavg import FedAvg
 from methods.shared.geometry import geometry_similarity, moments, principal_axes
-from methods.shared.ggeur_published import largest_holders
+from methods.wrappers._ggeur_published import largest_holders
 from methods.wrappers.ggeur import GGEUR
 from tests.kit.cli import TINY, write_suite
 from tests.kit.tiny import CLASSES, close, federation, mlp_task, samples
