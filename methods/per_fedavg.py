@@ -22,9 +22,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, State, Task
+from methods.base import Batch, Batches, Loss, Message, State, Task, Tree
 from methods.core.optimisers import SGD, Tensors
-from methods.core.training import Mode, train
+from methods.core.training import Mode
 from methods.fedavg import FedAvg
 
 Gradient: TypeAlias = Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
@@ -47,9 +47,22 @@ class PerFedAvg(FedAvg):
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         loss = self.objective(task, client, message)
         own = task.train(message["model"], loss, _unrecorded(batches), SGD(lr=self.alpha))
-        mode = task.mode._replace(gradient=self.meta_gradient(task.mode))
-        y = train(message["model"], loss, batches, task.optimiser, task.trainable, mode)
+        y = task.train(message["model"], self.with_meta_gradient(task, loss), batches)
         return {"model": y}, {"model": own}
+
+    def with_meta_gradient(self, task: Task, loss: Loss) -> Loss:
+        """The value of the loss, with g in place of its gradient."""
+        gradient = self.meta_gradient(task.mode)
+
+        def meta_loss(w: Tree, batch: Batch) -> Tensor:
+            names = [name for name in w if name in task.trainable]
+            leaves, fixed = [w[name] for name in names], w.without(names).as_dict()
+            g = gradient(loss, names, leaves, fixed, batch._replace(terms=None))
+            along = torch.stack([(a.detach() * b).sum() for a, b in zip(g, leaves, strict=True)]).sum()
+            value = loss(w, batch) if batch.terms is not None else along
+            return value.detach() + along - along.detach()
+
+        return meta_loss
 
     def meta_gradient(self, mode: Mode) -> Gradient:
         """g in place of a plain gradient, computed from plain ones."""
@@ -64,8 +77,7 @@ class PerFedAvg(FedAvg):
             u = slope(_plus(w, -self.alpha, slope(w, first)), second)
             if self.variant == "first_order":
                 return u
-            quiet = first._replace(terms=None)
-            ahead, behind = (slope(_plus(w, step, u), quiet) for step in (self.delta, -self.delta))
+            ahead, behind = (slope(_plus(w, step, u), first) for step in (self.delta, -self.delta))
             curvature = _plus(ahead, -1.0, behind)
             return _plus(u, -self.alpha / (2 * self.delta), curvature)
 
