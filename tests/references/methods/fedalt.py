@@ -1,7 +1,8 @@
 """FedALT: Bian et al., AAAI 2026.
 
-Layer: W x + s g_1(x) B_r A_r x + s g_2(x) B_l A_l x, g = softmax(G x) per token. A client goes on with its own A_l, B_l, G and
-head, while A_r and B_r stand still: the plain means of what the server last heard of the other clients.
+Layer: W x + s g_1(x) B_r A_r x + s g_2(x) B_l A_l x, g = softmax(G x) per token. A client goes on with its
+own A_l, B_l, G and head, while A_r and B_r stand still: the plain means of what the server last heard of
+the other clients.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Reference(FedAvg):
             for x, y in self.given.batches(client, number):
                 self.given.step(optimiser, F.cross_entropy(model(x), y))
             self.heard[client] = {
-                name: [factor.detach().clone() for factor in model.get_submodule(name).own] for name in self.names
+                name: [factor.detach().clone() for factor in model.get_submodule(name).own]
+                for name in self.names
             }
 
     def global_model(self) -> None:

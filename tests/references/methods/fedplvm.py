@@ -1,7 +1,8 @@
 """FedPLVM: Wang et al., NeurIPS 2024.
 
-CE + λ · mean_i [ −log( Σ_{p ∈ P_y} e^{s(z, p)/τ} / Σ_p e^{s(z, p)/τ} ) + 2 (cos(z, p̄_y) − 1)² ], s = max(cos, 0.01)^α. Clients send
-the means of FINCH's clusters of their z per class, the server clusters these again.
+CE + λ · mean_i [ −log( Σ_{p ∈ P_y} e^{s(z, p)/τ} / Σ_p e^{s(z, p)/τ} ) + 2 (cos(z, p̄_y) − 1)² ], s =
+max(cos, 0.01)^α. Clients send the means of FINCH's clusters of their z per class, the server clusters these
+again.
 """
 
 from __future__ import annotations

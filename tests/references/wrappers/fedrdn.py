@@ -1,7 +1,7 @@
 """FedRDN: Yan et al., CVPR 2025: every training image is standardised with the statistics of a random client.
 
-Per channel, μ_k is the mean over the client's images of the image's mean, σ_k that of its standard deviation. A client
-predicts with its own, the global model with the means over the clients.
+Per channel, μ_k is the mean over the client's images of the image's mean, σ_k that of its standard
+deviation. A client predicts with its own, the global model with the means over the clients.
 """
 
 from __future__ import annotations
