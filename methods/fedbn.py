@@ -9,8 +9,8 @@ A model without a client's batch norm cannot predict, so there is no global one:
 the mean accuracy over the clients' own models, and the same for a domain that no client has. What the paper
 reports is the accuracy of every client on data like its own: `evaluation: {personal: true}`.
 
-Deviations: Algorithm 1 takes the plain mean of the clients' weights, which is `weighting: uniform`; the default
-here is FedAvg's mean by samples, as for the other methods of a table.
+Deviations: Algorithm 1 takes the plain mean of the clients' weights, which is `weighting: uniform`; the
+default here is FedAvg's mean by samples, as for the other methods of a table.
 """
 
 from torch import Tensor
