@@ -158,10 +158,14 @@ class FedAlgorithm(BaseModel, ABC):
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         """The server's next state, from the replies in the order of the clients' ids."""
 
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        """The parameters of the server's model, or of a client's own if its state is given and has one."""
+        model: Tree = client["model"] if client and "model" in client else server["model"]
+        return model
+
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        """Class scores by the server's model, or by a client's own if its state is given and has one."""
-        model = client["model"] if client and "model" in client else server["model"]
-        return task.logits(model, x)
+        """Class scores by the model that these states hold."""
+        return task.logits(self.parameters(task, server, client), x)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         """Figures for the record of a round: about the server, or about a client if its state is given.

@@ -73,7 +73,7 @@ class FedGA(FedAvg):
             # What a method makes anew in later epochs is held out at the same places.
             keep = ~self.is_held_out(batch.position % batches.samples)
             mask = keep.float() if batch.mask is None else batch.mask * keep
-            yield batch._replace(mask=mask)
+            yield batch.with_mask(mask)
 
     def validation_loss(self, task: Task, params: Tree, batches: Batches) -> Tensor:
         """The mean cross-entropy over the samples that are held out; 0 for a client too small to have any."""
@@ -83,7 +83,7 @@ class FedGA(FedAvg):
                 held = self.is_held_out(batch.position).float() if self.held_out else torch.ones_like(batch.y)
                 mask = held if batch.mask is None else held * batch.mask
                 count = mask.sum()
-                loss = cross_entropy(task.logits(params, batch.x), batch._replace(mask=mask))
+                loss = cross_entropy(task.logits(params, batch.x), batch.with_mask(mask))
                 totals.append(loss * count)
                 counts.append(count)
         return torch.stack(totals).sum() / torch.stack(counts).sum().clamp(min=1)

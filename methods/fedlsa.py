@@ -9,22 +9,27 @@ both kept between rounds, trained with E_s Adam steps while the averaged ϕ is f
 Client: CE(ϕ(h), y) + λ L_COM,  L_COM = CE(h·Aᵀ / τ, y). In the first round the anchors are those trained
 against the initial ϕ.
 
-Deviations: the paper prints SGD for the anchors, has τ outside the exponential in Eq. 4 and does not
-normalise A; here the anchors are trained with Adam, τ is inside, and anchors have length 1. Ablation:
+Deviations: the paper prints SGD for the anchors (`anchor_optimiser`), has τ outside the exponential in Eq. 4
+and does not normalise A; here the anchors are trained with Adam, τ is inside, and anchors have length 1.
+Without `use_projector`, sphere and anchors are in the space of z, h = nor(z), and the projector is the first
+layer of the classifier. Without `share_projector`, every client keeps a projector of its own; the server's
+stays the initial one, so that such a run is judged by the clients' own accuracy. Ablation:
 `compactness` off replaces L_COM by the paper's pull ‖h − a_y‖²; `separation` off drops L_SEP; both off is
 FedAvg with the classifier on the sphere, without any anchors.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.optimisers import Adam
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.core.fields import option
+from methods.core.optimisers import SGD, Adam
 from methods.core.training import minimise
 from methods.fedavg import FedAvg
 from methods.shared.losses import on_sphere
@@ -50,6 +55,13 @@ class FedLSA(FedAvg):
     server_lr: float = Field(default=1e-3, gt=0)
     """The learning rate of these steps; 1e-3 as in the paper, with Adam."""
 
+    anchor_optimiser: Literal["adam", "sgd"] = option("adam")
+    """What trains the anchors; the paper prints SGD."""
+    use_projector: bool = option(True)
+    """Whether embeddings are the projector's output, as in the paper, or the encoder's."""
+    share_projector: bool = option(True)
+    """Whether the projector travels and is averaged like the rest, or stays with each client."""
+
     @property
     def uses_anchors(self) -> bool:
         """False for the ablation without either loss."""
@@ -58,19 +70,24 @@ class FedLSA(FedAvg):
     def check(self, task: Task) -> None:
         if self.uses_anchors and self.lam > 0:
             task.require_trainable_embeddings()
+        if not self.share_projector and not own_leaves(task):
+            raise ValueError("has share_projector = false, but the model has no projector: choose model cnn")
 
     def server(self, task: Task) -> State:
         state = super().server(task)
         if not self.uses_anchors:
             return state
-        return state | self.renewed_anchors(task, state["model"], anchor_maker(task))
+        return state | self.renewed_anchors(task, state["model"], self.anchor_maker(task))
+
+    def client(self, task: Task) -> State:
+        return {} if self.share_projector else {"projector": task.initial.only(own_leaves(task))}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         anchors = message.get("anchors")
 
         def loss(y: Tree, batch: Batch) -> Tensor:
-            h = embed(task, y, batch.x)
-            classified = cross_entropy(task.classify(y, h), batch)
+            h = self.embed(task, y, batch.x)
+            classified = cross_entropy(self.classify(task, y, h), batch)
             if anchors is None:
                 return classified
             if self.compactness:
@@ -82,10 +99,21 @@ class FedLSA(FedAvg):
         return loss
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {key: server[key] for key in ("model", "anchors") if key in server}
+        message = {key: server[key] for key in ("model", "anchors") if key in server}
+        if self.share_projector:
+            return message
+        return message | {"model": server["model"].without(own_leaves(task))}
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        if self.share_projector:
+            return super().local(task, client, message, batches)
+        start = message["model"] | client["projector"]
+        y = task.train(start, self.objective(task, client, message), batches)
+        return {"model": y.without(own_leaves(task))}, {"projector": y.only(own_leaves(task))}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        server = super().aggregate(task, server, replies)
+        averaged = super().aggregate(task, server, replies)
+        server = averaged | {"model": server["model"] | averaged["model"]}
         if not self.uses_anchors:
             return server
         return server | self.renewed_anchors(task, server["model"], server["anchor_maker"])
@@ -95,53 +123,64 @@ class FedLSA(FedAvg):
 
         def loss(maker: Tree) -> Tensor:
             anchors = anchors_of(maker)
-            classified = anchor_cross_entropy(task, model, anchors)
-            if not self.separation:
-                return classified
-            return classified + self.alpha * separation_loss(anchors, self.tau)
+            return self.anchor_loss(task, model, anchors)
 
-        maker = minimise(maker, loss, self.server_steps, Adam(lr=self.server_lr))
+        rule = {"adam": Adam, "sgd": SGD}[self.anchor_optimiser]
+        maker = minimise(maker, loss, self.server_steps, rule(lr=self.server_lr))
         return {"anchor_maker": maker, "anchors": anchors_of(maker)}
 
+    def anchor_loss(self, task: Task, model: Tree, anchors: Tensor) -> Tensor:
+        """L_LSA, what the server minimises."""
+        classified = self.anchor_cross_entropy(task, model, anchors)
+        return classified + self.alpha * separation_loss(anchors, self.tau) if self.separation else classified
+
+    def anchor_cross_entropy(self, task: Task, model: Tree, anchors: Tensor) -> Tensor:
+        """L_ACE: whether the model's classifier takes every anchor for its own class."""
+        labels = torch.arange(task.classes, device=anchors.device)
+        return F.cross_entropy(self.classify(task, model, anchors), labels)
+
+    def anchor_maker(self, task: Task) -> Tree:
+        """R and Θ at the start: R standard normal, Θ with PyTorch's usual bounds for linear layers."""
+        draw, wide = task.generator("anchors"), task.model.feature_size
+        semantics = Tree({"R": torch.randn(task.classes, wide, generator=draw)})
+        width = task.model.embedding_size if self.use_projector else wide
+        return (semantics | new_layers(wide, wide, width, draw)).to(task.device)
+
+    def embed(self, task: Task, params: Tree, x: Tensor) -> Tensor:
+        """h = nor(φ(ψ(x))), or nor(ψ(x)) without the projector."""
+        return on_sphere(task.embed(params, x) if self.use_projector else task.encode(params, x))
+
+    def classify(self, task: Task, params: Tree, h: Tensor) -> Tensor:
+        """The logits for points on the sphere."""
+        return task.classify(params, h) if self.use_projector else task.logits_from(params, h)
+
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        return task.classify(server["model"], embed(task, server["model"], x))
+        model = server["model"] | client["projector"] if client and "projector" in client else server["model"]
+        return self.classify(task, model, self.embed(task, model, x))
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        return (embed(task, server["model"], x), server["anchors"]) if self.uses_anchors else None
+        return (self.embed(task, server["model"], x), server["anchors"]) if self.uses_anchors else None
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         if not self.uses_anchors:
             return {}
-        classified = float(anchor_cross_entropy(task, server["model"], server["anchors"]))
-        separated = float(separation_loss(server["anchors"], self.tau))
-        whole = classified + (self.alpha * separated if self.separation else 0.0)
+        model, anchors = server["model"], server["anchors"]
+        whole = {"anchor_loss": float(self.anchor_loss(task, model, anchors))} if task.records_losses else {}
         return {
-            "anchor_classification": classified,
-            "anchor_separation": separated,
-            **({"anchor_loss": whole} if task.records_losses else {}),
+            "anchor_classification": float(self.anchor_cross_entropy(task, model, anchors)),
+            "anchor_separation": float(separation_loss(anchors, self.tau)),
+            **whole,
         }
 
 
-def embed(task: Task, params: Tree, x: Tensor) -> Tensor:
-    """h = nor(φ(ψ(x)))."""
-    return on_sphere(task.embed(params, x))
-
-
-def anchor_maker(task: Task) -> Tree:
-    """R and Θ at the start: R standard normal, Θ with PyTorch's usual bounds for linear layers."""
-    draw, wide = task.generator("anchors"), task.model.feature_size
-    semantics = Tree({"R": torch.randn(task.classes, wide, generator=draw)})
-    return (semantics | new_layers(wide, wide, task.model.embedding_size, draw)).to(task.device)
+def own_leaves(task: Task) -> list[str]:
+    """The projector's parameters and buffers."""
+    return [name for name in task.initial if name.startswith("projector.")]
 
 
 def anchors_of(maker: Tree) -> Tensor:
     """A = nor(Θ(R))."""
     return on_sphere(two_layers(maker, maker["R"]))
-
-
-def anchor_cross_entropy(task: Task, model: Tree, anchors: Tensor) -> Tensor:
-    """L_ACE: whether the model's classifier takes every anchor for its own class."""
-    return F.cross_entropy(task.classify(model, anchors), torch.arange(task.classes, device=anchors.device))
 
 
 def separation_loss(anchors: Tensor, tau: float) -> Tensor:

@@ -37,6 +37,10 @@ class FedMix(FedAvg):
     variant: Literal["taylor", "naive"] = "taylor"
     """The paper's FedMix (`taylor`), or its NaiveMix: the loss at the mixed inputs themselves."""
 
+    def check(self, task: Task) -> None:
+        if task.model.reads_tokens:
+            raise ValueError("averages samples, which texts do not allow: give an encoder with --encoder")
+
     def prelude(self, task: Task) -> Prelude:
         return [MeansUp(self.group_size), MeansDown()] if self.lam > 0 else []
 

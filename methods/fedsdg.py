@@ -4,9 +4,10 @@ A frozen transformer whose adapted layers give Wx + s·B_g A_g x + m·s·B_p A_p
 θ_g (A_g, B_g and the head) is all that travels; the private factors θ_p and the gates a stay with the client.
 Client: CE + λ₁ Σ|m| + λ₂ P(θ_p), all three trained at once. Server: aggregation by alignment (see
 `methods/shared/alignment.py`), or a plain average with `alignment: null`. The global model has no private
-branch; a client predicts with the server's θ_g and its own θ_p and a.
+branch; a client predicts with the server's θ_g and its own θ_p and a. A private head is part of what stays.
 
-η_g is the learning rate of the suite's optimiser, which should be Adam at 1e-3 clipped at 1.0.
+η_g is the learning rate of the suite's optimiser, which should be Adam at 1e-3 clipped at 1.0. Weight decay
+is refused: it would pull the gates to ½, and the private factors twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,11 @@ from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree
 from methods.core.optimisers import Group
 from methods.core.training import train
 from methods.fedavg import FedAvg
-from methods.modules.lora import PRIVATE, blocks_of, factors, first_factor, lora_layers, require_lora
+from methods.modules.lora import PRIVATE, blocks_of, factors, fresh_branch, lora_layers, require_lora
 from methods.shared.alignment import Alignment, observed
 
 GATES = "gates"
+HEAD = "classifier"
 
 
 class FedSDG(FedAvg):
@@ -38,7 +40,7 @@ class FedSDG(FedAvg):
     private_lr: float = Field(default=1e-3, gt=0)
     """η_p, the learning rate of the private adapters; 1e-3 as printed."""
     gate_lr: float = Field(default=5e-3, gt=0)
-    """η_m, the learning rate of the gates; 5e-3 as printed."""
+    """η_m, the learning rate of the gates; 5e-3 as printed, 1e-2 in the grid."""
     granularity: Literal["block", "layer", "global"] = "block"
     """One gate per block (as printed), one per adapted layer, or one for all."""
     gate_penalty: Literal["unilateral", "bilateral"] = "unilateral"
@@ -47,29 +49,36 @@ class FedSDG(FedAvg):
     """P(θ_p): ‖θ_p‖² (as printed), or ‖B_p A_p‖², which is 0 at the start."""
     private_init_std: float = Field(default=0.0, ge=0)
     """Standard deviation of B_p at the start; with 0 the private branch begins as nothing."""
+    private_head: bool = Field(default=False, exclude_if=lambda private: not private)
+    """Keep the head with the client, too. The global model then has the initial head: see own accuracies."""
     alignment: Alignment | None = Alignment()
     """How the server weights updates by their agreement; None: a plain average."""
 
     def check(self, task: Task) -> None:
         require_lora(task.model)
+        if task.optimiser.weight_decay:
+            raise ValueError(
+                "has penalties of its own that weight decay would distort: set the optimiser's "
+                "weight_decay to 0"
+            )
         if self.alignment is not None:
             self.alignment.check_alignment(task)
 
     def server(self, task: Task) -> State:
         figures = {} if self.alignment is None else {"alignment": self.alignment.start()}
-        return super().server(task) | figures
+        head = self.head(task)
+        kept = {HEAD: head} if head else {}
+        return {"model": task.initial.without(head)} | kept | figures
+
+    def head(self, task: Task) -> Tree:
+        """The initial head, if it is private."""
+        return task.initial.only(name for name in task.initial if self.private_head and name.startswith(HEAD))
 
     def client(self, task: Task) -> State:
-        draw = task.generator("private adapters")
-        private = {}
-        for name, layer in lora_layers(task.model).items():
-            rank = layer.r[PRIVATE]
-            second = self.private_init_std * torch.randn(layer.out_features, rank, generator=draw)
-            first = first_factor(rank, layer.in_features, draw)
-            for leaf, factor in zip(factors(name, PRIVATE), (first, second), strict=True):
-                private[leaf] = factor.to(task.device)
+        private = fresh_branch(task.model, task.generator("private adapters"), self.private_init_std)
         gates = torch.zeros(max(self.gate_of(task).values()) + 1, device=task.device)
-        return {"private": Tree(private), GATES: gates}
+        head = self.head(task)
+        return {"private": Tree(private).to(task.device), GATES: gates} | ({HEAD: head} if head else {})
 
     def gate_of(self, task: Task) -> dict[str, int]:
         """Adapted layer → the position of its gate."""
@@ -77,10 +86,6 @@ class FedSDG(FedAvg):
         if self.granularity == "block":
             return blocks_of(layers)
         return {name: at if self.granularity == "layer" else 0 for at, name in enumerate(layers)}
-
-    def penalty(self, private: Tree, gates: Tensor) -> Tensor:
-        """What a client minimises beside the cross-entropy."""
-        return self.lam1 * self.gate_cost(gates) + self.lam2 * self.private_cost(private)
 
     def gate_cost(self, gates: Tensor) -> Tensor:
         """Σ|m|, or Σ min(m, 1 − m)."""
@@ -103,38 +108,46 @@ class FedSDG(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
             logits = task.logits(personal(shared, private, gates, places), batch.x)
-            return cross_entropy(logits, batch) + batch.term("penalty", self.penalty(private, gates))
+            gated = batch.term("gates", self.lam1 * self.gate_cost(gates))
+            penalty = gated + batch.term("private", self.lam2 * self.private_cost(private))
+            return cross_entropy(logits, batch) + penalty
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         own_rates = (Group(match=f".{PRIVATE}.", lr=self.private_lr), Group(match=GATES, lr=self.gate_lr))
         optimiser = task.optimiser.with_groups(*own_rates)
-        start = message["model"] | client["private"] | Tree({GATES: client[GATES]})
+        head = client.get(HEAD, Tree({}))
+        start = message["model"] | head | client["private"] | Tree({GATES: client[GATES]})
         own = [*client["private"], GATES]
         loss = self.objective(task, client, message)
         y = train(start, loss, batches, optimiser, {*task.trainable, *own}, task.mode)
-        return {"model": y.without(own)}, {"private": y.only(client["private"]), GATES: y[GATES]}
+        kept: State = {HEAD: y.only(head)} if head else {}
+        kept |= {"private": y.only(client["private"]), GATES: y[GATES]}
+        return {"model": y.only(message["model"])}, kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         if self.alignment is None:
             return super().aggregate(task, server, replies)
         return self.alignment.align(task, server, replies)
 
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        head = (server if client is None else client).get(HEAD, Tree({}))
+        shared: Tree = server["model"] | head
         if client is None:
-            return task.logits(server["model"], x)
-        own = personal(server["model"], client["private"], client[GATES], self.gate_of(task))
-        return task.logits(own, x)
+            return shared
+        return personal(shared, client["private"], client[GATES], self.gate_of(task))
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         if client is None:
             return observed(server["alignment"]) if self.alignment is not None else {}
         m = torch.sigmoid(client[GATES])
-        shared = server["model"].only(task.trainable)
+        shared = server["model"].only(task.trainable & server["model"].keys())
         return {
             **{f"gate/{self.granularity}_{at}": value for at, value in enumerate(m.tolist())},
             "gate_mean": float(m.mean()),
+            "gate_min": float(m.min()),
+            "gate_max": float(m.max()),
             "gate_low_share": float((m < 0.1).float().mean()),
             "gate_high_share": float((m > 0.9).float().mean()),
             "private_to_shared": float(client["private"].norm() / shared.norm()),

@@ -13,7 +13,7 @@ is GELU, no decay and a constant rate.
 from methods.base import Task
 from methods.core.optimisers import SGD, Optimiser
 from methods.fedavg import FedAvg
-from methods.modules.clip import PromptedClassifier
+from methods.modules.clip import PromptedClassifier, PromptGenerator
 
 
 class FedTPG(FedAvg):
@@ -24,5 +24,8 @@ class FedTPG(FedAvg):
     """The clients' optimiser: SGD with rate 3e-3 and momentum 0.9 as in the paper."""
 
     def check(self, task: Task) -> None:
-        if not isinstance(task.model.classifier, PromptedClassifier):
+        classifier = task.model.classifier
+        if not (
+            isinstance(classifier, PromptedClassifier) and isinstance(classifier.generator, PromptGenerator)
+        ):
             raise ValueError("trains a prompt generator alone: give it no model, or prompt_generator")

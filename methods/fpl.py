@@ -61,7 +61,7 @@ class FPL(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
-        means, counts = class_means(task, reply["model"], batches)
+        means, counts = class_means(task, lambda x: task.encode(reply["model"], x), batches)
         return reply | {"means": means, "held": counts > 0}, kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:

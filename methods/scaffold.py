@@ -2,8 +2,10 @@
 
 Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020, Algorithm 1
 with option II. Client: y ← y − η(g − c_i + c), which is SGD on f(y) + ⟨c − c_i, y⟩; after its S real steps
-c_i⁺ = c_i − c + (x − y) / (S·η), and y and c_i⁺ − c_i travel. Server: x ← x + η_g · mean(y − x) and
-c ← c + (1/K) Σ (c_i⁺ − c_i) over the round's clients, divided by all K. Buffers are averaged.
+c_i⁺ = c_i − c + (x − y) / (S·η), and y and c_i⁺ − c_i travel. Option I takes the gradient at the server's
+model over all of the client's samples instead, c_i⁺ = ∇f_i(x), for one more pass over the data. Server:
+x ← x + η_g · mean(y − x) and c ← c + (1/K) Σ (c_i⁺ − c_i) over the round's clients, divided by all K. Buffers
+are averaged.
 
 With anything but plain SGD, c_i⁺ is not a mean gradient, so other optimisers are refused; `optimiser` gives
 this method its own where a suite's has momentum.
@@ -14,7 +16,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from methods.base import Batches, Loss, Message, Reply, State, Task
+from methods.base import Batches, Loss, Message, Reply, State, Task, Tree
+from methods.core.fields import option
 from methods.core.optimisers import SGD
 from methods.core.tree import weighted_sum
 from methods.fedavg import FedAvg
@@ -28,6 +31,9 @@ class Scaffold(FedAvg):
     """A client's weight in averages: the same for all, as in the paper."""
     server_lr: float = Field(default=1.0, gt=0)
     """η_g, the server's learning rate; 1 in the paper's experiments."""
+    control_option: Literal["I", "II"] = option("II")
+    """How a client renews its control variate: from the gradient at the server's model (I), or from the way
+    that its own model went (II, as in the paper's experiments)."""
 
     def check(self, task: Task) -> None:
         if task.optimiser != SGD(lr=task.optimiser.lr):
@@ -52,9 +58,22 @@ class Scaffold(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)
-        moved = (message["model"] - reply["model"]).only(task.trainable)
-        control = client["control"] - message["control"] + moved / (batches.steps * task.optimiser.lr)
+        if self.control_option == "I":
+            control = self.gradient(task, message["model"], batches)
+        else:
+            moved = (message["model"] - reply["model"]).only(task.trainable)
+            control = client["control"] - message["control"] + moved / (batches.steps * task.optimiser.lr)
         return reply | {"control_change": control - client["control"]}, {"control": control}
+
+    def gradient(self, task: Task, params: Tree, batches: Batches) -> Tree:
+        """∇f_i: of the mean cross-entropy over all of the client's samples."""
+        loss = super().objective(task, {}, {})
+        total = params.only(task.trainable).zeros()
+        for batch in batches.once():
+            count = len(batch.y) if batch.mask is None else batch.mask.sum()
+            stepped = task.train(params, loss, [batch], SGD(lr=1.0))
+            total = total + count * (params - stepped).only(task.trainable)
+        return total / batches.samples
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         changes = [reply.content["control_change"] for reply in replies]

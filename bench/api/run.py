@@ -54,7 +54,7 @@ def run(
 
     Finished cells are kept: running again computes only what is missing. Further keyword arguments are those
     of `bench.runs.request.RunRequest`: executor, cpus_per_trial, gpus_per_trial, max_concurrent, address,
-    tracking_uri, checkpoint_every.
+    tracking_uri, checkpoint_every, keep_model.
     """
     changes = dict(overrides or {})
     for section, chosen in (("dataset", dataset), ("partition", partition), ("model", model)):

@@ -12,6 +12,7 @@ from bench.cli import (
     compare,
     data,
     doctor,
+    export,
     listing,
     new,
     options,
@@ -68,6 +69,7 @@ app.command()(verify.verify)
 app.command()(site.site)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
+app.command()(export.export)
 app.add_typer(data.app, name="data")
 app.command()(check.check)
 app.command()(new.new)

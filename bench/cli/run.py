@@ -37,6 +37,9 @@ def run(
     address: options.Address = None,
     tracking_uri: options.TrackingUri = None,
     checkpoint_every: options.CheckpointEvery = 15,
+    keep_model: Annotated[
+        bool, typer.Option("--keep-model", help="Keep the final model of each cell, for `bench export`.")
+    ] = False,
     data_root: options.DataRoot = None,
     out: options.Out = Path("runs"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
@@ -69,6 +72,7 @@ def run(
         address=address,
         tracking_uri=tracking_uri,
         checkpoint_every=checkpoint_every,
+        keep_model=keep_model,
         data_root=data_root,
         out=out,
         tuned=options.tuned(tuned),

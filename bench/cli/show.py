@@ -95,22 +95,14 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
 def _show_cell(name: str, root: Path) -> None:
     """A cell by the beginning of its id: what it is and how it went."""
     from bench.cli.console import make_console
+    from bench.records.run_folder import find_cell
 
-    found = [
-        file.parent
-        for file in sorted(root.glob("*/cells/*/config.json"))
-        if file.parent.name.rpartition("-")[2].startswith(name)
-    ]
-    if not found:
-        raise UserError(f"no cell '{name}' in {root}; the folder names below */cells end with the ids")
-    if len(found) > 1:
-        names = ", ".join(folder.name for folder in found[:5])
-        raise UserError(f"'{name}' begins the id of {len(found)} cells ({names}); give more of it")
+    folder = find_cell(root, name).path
     console = make_console()
     for file in ("config.json", "result.json", "error.json"):
-        if (found[0] / file).exists():
-            console.say(str(found[0] / file))
-            console.print_json((found[0] / file).read_text(encoding="utf-8"))
+        if (folder / file).exists():
+            console.say(str(folder / file))
+            console.print_json((folder / file).read_text(encoding="utf-8"))
 
 
 def _show_tuned(suite: str, folder: Path) -> None:

@@ -12,15 +12,24 @@ from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.base import ModelSpec
 from bench.models.vit import LoraOptions
-from methods.modules.clip import CosineClassifier, FeatureAdapter, PromptedClassifier, PromptGenerator
+from methods.modules.clip import (
+    ContextWords,
+    CosineClassifier,
+    FeatureAdapter,
+    GuidedClassifier,
+    PromptedClassifier,
+    PromptGenerator,
+)
 from methods.modules.split_model import SplitModel
 
 
 class Norm(ModelSpec):
-    """Has batch norm, thus buffers of floats and of an integer."""
+    """Has batch norm, thus buffers of floats and of an integer; a channel has two values per sample, so that
+    it has a variance in a batch of one."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        encoder = nn.Sequential(nn.Linear(shape[0], 8), nn.BatchNorm1d(8), nn.ReLU())
+        channels = nn.Sequential(nn.Linear(shape[0], 8), nn.Unflatten(1, (4, 2)))
+        encoder = nn.Sequential(channels, nn.BatchNorm1d(4), nn.Flatten(), nn.ReLU())
         return SplitModel(encoder, nn.Identity(), nn.Linear(8, classes), feature_size=8, embedding_size=8)
 
 
@@ -42,6 +51,16 @@ class Prompts(ModelSpec):
         width = shape[0]
         generator = PromptGenerator(torch.randn(classes, width), tokens=2, width=8, heads=4)
         classifier = PromptedClassifier(generator, TextTower(classes, words=8, width=width), scale=2.0)
+        return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
+
+
+class Context(ModelSpec):
+    """PromptFL's, with the same tower and the features of prompts that people wrote."""
+
+    def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        width = shape[0]
+        tower = TextTower(classes, words=8, width=width)
+        classifier = GuidedClassifier(ContextWords(3, 8), tower, 2.0, torch.randn(classes, width))
         return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=width, embedding_size=width)
 
 
@@ -94,5 +113,6 @@ MODELS = {
     "norm": TinyModel(Norm(), (6,)),
     "adapter": TinyModel(Adapter(), (6,)),
     "prompts": TinyModel(Prompts(), (6,)),
+    "context": TinyModel(Context(), (6,)),
     "vit": TinyModel(Vit(), (3, 8, 8)),
 }

@@ -69,7 +69,7 @@ def last_phase(problem: Problem) -> int:
 def predictions(problem: Problem, server: State, client: State) -> Tensor:
     """The scores for all test samples: by the global model, or where there is none, by the client's."""
     state = None if problem.method.has_global_model else client
-    with torch.no_grad():
+    with problem.task.evaluation():
         scores = [problem.method.predict(problem.task, server, state, x) for x, _ in problem.test.values()]
     return torch.cat(scores)
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from bench.data.hub import no_waiting_for_a_missing_network
 from bench.errors import UserError
 
 MINILM: Final = "minilm"
@@ -57,7 +58,8 @@ def _downloaded(source: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        return Path(snapshot_download(source, allow_patterns=FILES))
+        with no_waiting_for_a_missing_network():
+            return Path(snapshot_download(source, allow_patterns=FILES))
     except (OSError, ValueError, HfHubHTTPError, HFValidationError) as error:
         raise UserError(
             f"language model '{source}' is neither a folder nor to be had from the hub "

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,13 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import numpy as np
 import torch
 from torch import nn
 
+from bench.data.hub import no_waiting_for_a_missing_network
 from bench.encoders import EncoderSpec
 from bench.encoders.folding import folded
 from bench.encoders.preprocessing import Preprocessing
@@ -211,7 +209,7 @@ def _weights_needed(spec: EncoderSpec) -> Iterator[None]:
     """Hubs and loaders raise and log nearly anything; it becomes a sentence that says what to do."""
     logging.disable(logging.ERROR)
     try:
-        with _no_waiting_for_a_missing_network():
+        with no_waiting_for_a_missing_network():
             yield
     except (UserError, MemoryError):
         raise
@@ -227,28 +225,6 @@ def _weights_needed(spec: EncoderSpec) -> Iterator[None]:
         ) from error
     finally:
         logging.disable(logging.NOTSET)
-
-
-@contextmanager
-def _no_waiting_for_a_missing_network() -> Iterator[None]:
-    """The hub would try for a minute; offline, it looks into its cache alone."""
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _is_reachable(urlsplit(constants.ENDPOINT).hostname)
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _is_reachable(host: str | None) -> bool:
-    """Whether its name is known; behind a proxy it need not be."""
-    try:
-        socket.getaddrinfo(host, 443)
-    except OSError:
-        return bool(getproxies())
-    return True
 
 
 def _first_line(error: Exception) -> str:

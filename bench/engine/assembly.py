@@ -19,6 +19,7 @@ from bench.data.partitions import Client, Partition, partition_spec, split_valid
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
 from bench.engine.attacks import Attack, flipped
+from bench.engine.batch_norm import check_last_batches
 from bench.engine.devices import autocast_dtype, best_device, sent
 from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
@@ -84,6 +85,7 @@ def assemble(
             train[k] = flipped(train[k], task.classes)
         if training.validation > 0:
             validation[k] = _gather(dataset.train, held_out, device)
+    check_last_batches(task, train, training.batch_size)
     tested = config.evaluation.test
     problem = Problem(
         task=task,

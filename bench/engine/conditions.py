@@ -20,6 +20,8 @@ class Conditions:
     data_root: Path | None = None
     checkpoint_seconds: float = 15.0
     """Time between two checkpoints of a cell."""
+    keep_model: bool = False
+    """Whether a finished cell keeps the last state of server and clients."""
     commit: str = ""
     """The commit of the harness, for the record."""
     contract: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
+from bench.models.text_backbone import TextBackbone
 from bench.records.config import CellConfig
 from methods.modules.clip import PromptedClassifier
 
@@ -38,6 +39,8 @@ def choose(problem: Problem) -> tuple[str, str]:
         return "loop", "batch norm cannot be stacked"
     if isinstance(task.model.classifier, PromptedClassifier):
         return "loop", "a text tower has work enough with one client, and a stack of them takes much memory"
+    if isinstance(task.model.encoder, TextBackbone):
+        return "loop", "a language model has work enough with one client"
     convolutions = [m for m in task.model.modules() if isinstance(m, nn.modules.conv._ConvNd)]
     if not convolutions:
         return "stacked", "a model without convolutions runs fastest stacked"

@@ -61,6 +61,10 @@ class Recipe:
 def recipe_of(augmentation: Augmentation | None, smoothing: float, task: Task, as_bytes: bool) -> Recipe:
     """The recipe of a cell; a UserError if its samples, bytes or floats, are not what it changes."""
     if augmentation is not None:
+        if task.model.reads_tokens:
+            raise UserError(
+                "training.augment changes pictures and vectors, but these are texts; leave it out"
+            )
         if augmentation.needs_images and len(task.input_shape or ()) != 3:
             raise UserError(
                 "training.augment: crop, flip and colours change pictures, but the model gets vectors; use "

@@ -12,7 +12,7 @@ from bench.registry import Registry
 if TYPE_CHECKING:
     from bench.models.base import ModelSpec
 
-__all__ = ["MODELS", "ModelChoice", "from_module", "model_spec"]
+__all__ = ["MODELS", "ModelChoice", "from_module", "model_options", "model_spec"]
 
 
 def _base() -> type[ModelSpec]:
@@ -26,11 +26,17 @@ MODELS: Registry[ModelSpec] = Registry(
 )
 
 
+def model_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a model in full: the name `timm:resnet18` stands for {name: timm, source: resnet18}."""
+    if "name" not in options:
+        raise UserError("model: key 'name' is missing; give it a value")
+    name, colon, source = str(options["name"]).partition(":")
+    return {**options, "name": name, "source": source} if colon else dict(options)
+
+
 def model_spec(options: Mapping[str, Any]) -> ModelSpec:
     """The checked options of a model, from a mapping with its `name`."""
     from bench.validation import validated
 
-    if "name" not in options:
-        raise UserError("model: key 'name' is missing; give it a value")
-    values = dict(options)
+    values = model_options(options)
     return validated(MODELS.load(values.pop("name")), values, "model").identified()

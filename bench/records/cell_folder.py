@@ -4,6 +4,7 @@ config.json     what the cell is
 rounds.jsonl    one line per round
 projection.npz  test samples around the anchors of their classes, for a method with anchors at seed 0
 predictions.npz what the final model predicts for every test sample (see `predictions.py`)
+model/          the last state of server and clients, where a run was asked to keep it
 checkpoint/     where the cell stands, until it is done
 result.json     written last: its presence means done
 error.json      why it failed, until it succeeds
@@ -44,6 +45,10 @@ class CellFolder:
     @property
     def predictions(self) -> Path:
         return self.path / "predictions.npz"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model"
 
     @property
     def checkpoints(self) -> Path:

@@ -69,3 +69,18 @@ class RunFolder:
     @property
     def _partition(self) -> Path:
         return self.path / "partition.json"
+
+
+def find_cell(root: Path, beginning: str) -> CellFolder:
+    """The cell whose id begins so, in any run below a folder."""
+    found = [
+        file.parent
+        for file in sorted(root.glob("*/cells/*/config.json"))
+        if file.parent.name.rpartition("-")[2].startswith(beginning)
+    ]
+    if not found:
+        raise UserError(f"no cell '{beginning}' in {root}; the folder names below */cells end with the ids")
+    if len(found) > 1:
+        names = ", ".join(folder.name for folder in found[:5])
+        raise UserError(f"'{beginning}' begins the id of {len(found)} cells ({names}); give more of it")
+    return CellFolder(found[0])

@@ -36,6 +36,9 @@ class RunRequest(Request):
     hosts: int | None = None
     """Host actors per trial with the executor `ray`; None: 2, or 1 on two cores."""
 
+    keep_model: bool = False
+    """Keep the last state of server and clients of every cell, for `bench export`."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(1, seeds=self.seeds, hosts=self.hosts)
@@ -73,7 +76,12 @@ class RunRequest(Request):
         return make_plan(suite, self.out.absolute(), settings, tuning, self.data_root, untuned)
 
     def conditions(self) -> Conditions:
-        return replace(super().conditions(), executor=self.executor, hosts=self.hosts_per_trial())
+        return replace(
+            super().conditions(),
+            executor=self.executor,
+            hosts=self.hosts_per_trial(),
+            keep_model=self.keep_model,
+        )
 
     def resources(self) -> Resources:
         return replace(super().resources(), hosts=self.hosts_per_trial() if self.executor == "ray" else 0)

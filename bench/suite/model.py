@@ -25,6 +25,11 @@ class MethodEntry(Section):
     model: dict[str, Any] | None = None
     """Instead of the suite's, for a method that needs more than others to train."""
 
+    @field_validator("model", mode="before")
+    @classmethod
+    def _name_alone_is_a_choice(cls, choice: Any) -> Any:
+        return {"name": choice} if isinstance(choice, str) else choice
+
 
 class Variant(Section):
     """A setting of the suite in which some keys have other values, such as `partition.beta: 0.1`."""
@@ -89,7 +94,7 @@ class Suite(Section):
             return entries
         return [{"name": entry} if isinstance(entry, str) else entry for entry in entries]
 
-    @field_validator("encoder", mode="before")
+    @field_validator("encoder", "model", mode="before")
     @classmethod
     def _name_alone_is_a_choice(cls, choice: Any) -> Any:
         return {"name": choice} if isinstance(choice, str) else choice

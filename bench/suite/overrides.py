@@ -45,6 +45,8 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key of a suite's raw content: one of a section, or a hyperparameter of a method."""
     if key == "encoder" and isinstance(value, str):
         key = "encoder.name"
+    if key == "model" and isinstance(value, str):
+        value = {"name": value}
     section, _, rest = key.partition(".")
     if not rest and ((section in SECTIONS and isinstance(value, dict)) or section == "unseen"):
         raw[section] = value

@@ -11,7 +11,7 @@ from bench.data import spec_of_section
 from bench.data.partitions import partition_spec
 from bench.encoders import encoder_spec
 from bench.errors import UserError
-from bench.models import model_spec
+from bench.models import model_options, model_spec
 from bench.records.config import CellConfig, Choice, EncoderChoice, MethodChoice, SuiteReference
 from bench.records.schema import PlannedRecord, row_name
 from bench.suite.methods import METHODS
@@ -84,7 +84,7 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
     name = METHODS.resolve(entry.name)
     kind = METHODS.load(name)
     method = validated(kind, entry.set, f"method '{name}'")
-    model = entry.model or kind.own_model or suite.model
+    model = model_options(entry.model or kind.own_model or suite.model)
     optimiser = validated_union(Optimiser, suite.training.optimiser, "training.optimiser")
     sections: dict[str, Any] = {
         "suite": SuiteReference(name=suite.suite, version=suite.version),
@@ -94,7 +94,7 @@ def _row(suite: Suite, entry: MethodEntry, variant: str, data_root: Path | None)
         "unseen": suite.unseen,
         "attackers": suite.attackers,
         "encoder": _encoder(suite),
-        "model": Choice(**{"name": model.get("name"), **model_spec(model).model_dump(mode="json")}),
+        "model": Choice(**{"name": model["name"], **model_spec(model).model_dump(mode="json")}),
         "training": suite.training.model_copy(update={"optimiser": optimiser.model_dump(mode="json")}),
         "evaluation": suite.evaluation,
         "method": MethodChoice(

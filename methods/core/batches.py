@@ -69,6 +69,10 @@ class Batch(NamedTuple):
             raise ValueError("these samples were not taken from a client's own")
         return self.at - self.start
 
+    def with_mask(self, mask: Tensor) -> Batch:
+        """The same batch, in which other samples are real."""
+        return self._replace(mask=mask, shares=None)
+
     def term(self, name: str, value: Tensor) -> Tensor:
         """The value itself, noted as a term of the client's loss where these are recorded."""
         if self.terms is not None:

@@ -8,7 +8,9 @@ Number Generators", OOPSLA 2014), in operations that work inside `vmap` and on e
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
@@ -19,6 +21,9 @@ _STREAM = 2**40
 """Numbers that one stream of a key can give before it meets the next."""
 _FRACTIONS = 2**24
 """As many steps from 0 to 1 as a float32 can tell apart."""
+
+
+_STEP: ContextVar[int | Tensor | None] = ContextVar("step", default=None)
 
 
 def derive(seed: int, stream: str, *keys: int) -> int:
@@ -41,6 +46,27 @@ def normal(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.d
     bits = _mixed(key, stream, shape, device)
     radius = (-2 * (1 - _fraction(bits, 40)).log()).sqrt()
     return radius * (2 * math.pi * _fraction(bits, 16)).cos()
+
+
+@contextmanager
+def drawing_from(key: int | Tensor) -> Iterator[None]:
+    """Layers of the model that draw random numbers take them from this key."""
+    before = _STEP.set(key)
+    try:
+        yield
+    finally:
+        _STEP.reset(before)
+
+
+def step_key() -> int | Tensor:
+    """The key of the training step that is being computed."""
+    key = _STEP.get()
+    if key is None:
+        raise RuntimeError(
+            "dropout outside of a training step: train with task.train, and use the model elsewhere inside "
+            "task.evaluation()"
+        )
+    return key
 
 
 def _mixed(key: int | Tensor, stream: int, shape: Sequence[int], device: torch.device) -> Tensor:

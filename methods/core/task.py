@@ -19,6 +19,8 @@ from methods.core.random import generator
 from methods.core.training import ONE_CLIENT, Loss, Mode, train
 from methods.core.tree import Tree
 
+BATCH_NORM = nn.modules.batchnorm._BatchNorm
+
 if TYPE_CHECKING:
     from methods.modules.split_model import SplitModel
 
@@ -127,7 +129,13 @@ class Task:
 
     @cached_property
     def has_batch_norm(self) -> bool:
-        return any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.model.modules())
+        return any(isinstance(module, BATCH_NORM) for module in self.model.modules())
+
+    @cached_property
+    def batch_norm_leaves(self) -> frozenset[str]:
+        """The leaves of all batch-norm layers: scale, shift, running statistics and step counters."""
+        layers = [name for name, layer in self.model.named_modules() if isinstance(layer, BATCH_NORM)]
+        return frozenset(leaf for leaf in self.initial if leaf.rpartition(".")[0] in layers)
 
     @cached_property
     def _has_modes(self) -> bool:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from methods.core.batches import Batch
 from methods.core.optimisers import IN_PLACE, VECTOR, Optimiser, Rates, Tensors
-from methods.core.stacked_gradient import parts_of, vector_gradient
+from methods.core.random import drawing_from
+from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
 from methods.core.tree import Tree
 
@@ -21,8 +22,6 @@ Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
 
 TOTAL = "loss"
 """The name under which the whole loss is recorded beside its terms."""
-
-
 SCALE = 1024.0
 """Of a loss whose gradients are computed in float16."""
 
@@ -32,6 +31,8 @@ class Mode(NamedTuple):
 
     train: Callable[[_Aim, Tensors, Iterable[Batch], Optimiser], Tensors]
     """From the leaves to train to the trained leaves."""
+    gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
+    """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
     own: Callable[[Tensor], Tensor]
     """A copy of a fixed leaf where layers may write into it, as batch norm does."""
     precision: torch.dtype | None = None
@@ -52,16 +53,37 @@ class _Aim(NamedTuple):
         return SCALE if self.precision == torch.float16 else 1.0
 
     def value(self, batch: Batch, leaves: Tensors) -> Tensor:
+        """The loss, times the scale."""
         params = Tree({**self.fixed, **dict(zip(self.names, leaves, strict=True))})
         if self.precision is None:
-            return batch.term(TOTAL, self.loss(params, batch))
-        with torch.autocast(batch.y.device.type, self.precision):
+            with drawing_from(batch.key):
+                return batch.term(TOTAL, self.loss(params, batch))
+        with drawing_from(batch.key), torch.autocast(batch.y.device.type, self.precision):
             value = self.loss(params, batch).float()
         value = batch.term(TOTAL, value)
         return value if self.scale == 1 else value * self.scale
 
+    def gradient(self, batch: Batch, params: Tensors) -> Tensors:
+        """For one client."""
+        leaves = [param.detach().requires_grad_() for param in params]
+        grads = torch.autograd.grad(self.value(batch, leaves), leaves, materialize_grads=True)
+        return self.unscaled(list(grads))
+
     def unscaled(self, grads: Tensors) -> Tensors:
         return grads if self.scale == 1 else [grad / self.scale for grad in grads]
+
+
+def _gradient_of_one(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    return _Aim(loss, names, fixed, None).gradient(batch, params)
+
+
+def _gradient_in_stack(
+    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
+) -> Tensors:
+    aim = _Aim(loss, names, fixed, None)
+    return stacked_gradient(partial(aim.value, batch), params, like=batch.y)
 
 
 def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
@@ -69,12 +91,10 @@ def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: 
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
     for batch in batches:
-        leaves = [param.detach().requires_grad_() for param in params]
-        value = aim.value(batch, leaves)
-        grads = aim.unscaled(list(torch.autograd.grad(value, leaves, materialize_grads=True)))
+        grads = aim.gradient(batch, params)
         moved = optimiser.step(params, grads, memory, rates, IN_PLACE)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-        del batch, leaves, value, grads, moved  # so that the next step's samples may take their place
+        del batch, grads, moved  # so that the next step's samples may take their place
     return params
 
 
@@ -104,8 +124,8 @@ def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Ten
     )
 
 
-ONE_CLIENT = Mode(_train_one, own=torch.clone)
-STACKED = Mode(_train_stack, own=lambda leaf: leaf)
+ONE_CLIENT = Mode(_train_one, _gradient_of_one, own=torch.clone)
+STACKED = Mode(_train_stack, _gradient_in_stack, own=lambda leaf: leaf)
 
 
 def train(

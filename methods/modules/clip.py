@@ -61,14 +61,30 @@ class PromptGenerator(nn.Module):
         return seen + refined
 
 
-class PromptedClassifier(nn.Module):
-    """Logits are scaled cosines with text features of prompts: generated context words, then the class name.
+class ContextWords(nn.Module):
+    """Learnable words that stand before every class's name, whatever the class."""
 
-    `text_tower` takes the words that the generator makes and returns a vector for every class; its weights
+    alike_in_training = True
+
+    def __init__(self, tokens: int, width: int) -> None:
+        super().__init__()
+        self.words = nn.Parameter(0.02 * torch.randn(tokens, width))
+
+    def forward(self) -> Tensor:
+        """tokens × width."""
+        return self.words
+
+
+class PromptedClassifier(nn.Module):
+    """Logits are scaled cosines with text features of prompts: context words, then the class name.
+
+    `generator` makes the words; `text_tower` takes them and returns a vector for every class; its weights
     are frozen, so that they neither travel nor are kept.
     """
 
-    def __init__(self, generator: PromptGenerator, text_tower: nn.Module, scale: float) -> None:
+    def __init__(
+        self, generator: PromptGenerator | ContextWords, text_tower: nn.Module, scale: float
+    ) -> None:
         super().__init__()
         self.generator, self.text_tower, self.scale = generator, text_tower.requires_grad_(False), scale
 
@@ -76,3 +92,14 @@ class PromptedClassifier(nn.Module):
         with sdpa_kernel(SDPBackend.MATH):  # the only one that can be stacked on a CPU
             text = self.text_tower(self.generator())
         return self.scale * F.normalize(features, dim=-1) @ F.normalize(text, dim=-1).T
+
+
+class GuidedClassifier(PromptedClassifier):
+    """The same, and beside it the text features of prompts that people wrote, of length 1."""
+
+    written: Tensor
+
+    def __init__(self, generator: ContextWords, text_tower: nn.Module, scale: float, written: Tensor) -> None:
+        """`written`: classes × features."""
+        super().__init__(generator, text_tower, scale)
+        self.register_buffer("written", F.normalize(written, dim=-1), persistent=False)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 SHARED = "shared"
 PRIVATE = "private"
+ROUTER = "router"
 
 
 def adapted_layers(model: nn.Module) -> dict[str, Any]:
@@ -39,6 +40,23 @@ def takes_branches(layer: nn.Module) -> bool:
 def factors(layer: str, adapter: str) -> tuple[str, str]:
     """The names of A and B of an adapter on a layer."""
     return f"{layer}.lora_A.{adapter}.weight", f"{layer}.lora_B.{adapter}.weight"
+
+
+def factors_of(model: nn.Module, adapter: str) -> tuple[list[str], list[str]]:
+    """The names of all A and of all B of an adapter, in the model's order."""
+    pairs = [factors(layer, adapter) for layer in lora_layers(model)]
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def fresh_branch(model: nn.Module, draw: torch.Generator, std: float = 0.0) -> dict[str, Tensor]:
+    """A private branch for every layer: A as in a linear layer, B normal with this standard deviation."""
+    leaves: dict[str, Tensor] = {}
+    for name, layer in lora_layers(model).items():
+        rank = layer.r[PRIVATE]
+        second = std * torch.randn(layer.out_features, rank, generator=draw)
+        first = first_factor(rank, layer.in_features, draw)
+        leaves |= zip(factors(name, PRIVATE), (first, second), strict=True)
+    return leaves
 
 
 def shared_leaves(model: nn.Module) -> list[str]:
@@ -72,7 +90,9 @@ def first_factor(rank: int, width: int, generator: torch.Generator | None = None
 def require_adapters(model: nn.Module) -> None:
     """Raise ValueError if the model has no adapters of any kind."""
     if not adapted_layers(model):
-        raise ValueError("needs a model with adapters: choose vit_mini or vit_lora")
+        raise ValueError(
+            "needs a model with adapters: choose vit_mini, vit_lora, or transformers with an adapter"
+        )
 
 
 def require_lora(model: nn.Module) -> None:

@@ -12,9 +12,13 @@ import torch.nn.functional as F
 from peft.tuners.lora.layer import Linear
 from torch import Tensor
 
+from methods.modules.lora import ROUTER
+
 
 class LoraLinear(Linear):
-    """Wx + Σ_i s·B_i A_i x, over the adapters i whose factors are there.
+    """Wx + Σ_i s·B_i A_i x, over the adapters i whose factors are there; `shared` comes before `private`.
+
+    A method may also pass a `router` G with one row per adapter. Then branch i counts softmax(Gx)_i times.
 
     PEFT makes it, and writes and reads its files; only the sum is computed in another order: the factors side
     by side give all branches in one product, and s multiplies B instead of the output. With PEFT's own
@@ -23,6 +27,10 @@ class LoraLinear(Linear):
     """
 
     alike_in_training = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.register_parameter(ROUTER, None)
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if args or kwargs or self.lora_variant or self.merged or self.disable_adapters:
@@ -38,4 +46,8 @@ class LoraLinear(Linear):
         a = firsts[0] if single else torch.cat(firsts)
         b = seconds[0] if single else torch.cat(seconds, dim=1)
         frozen: Tensor = self.base_layer(x)
-        return frozen + F.linear(F.linear(x, a), b)
+        inner = F.linear(x, a)
+        if self.router is not None:  # an empty place, too
+            shares = torch.softmax(F.linear(x, cast(Tensor, self.router)), dim=-1)
+            inner = (inner.unflatten(-1, (len(firsts), -1)) * shares[..., None]).flatten(-2)
+        return frozen + F.linear(inner, b)

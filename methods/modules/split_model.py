@@ -9,7 +9,8 @@ class SplitModel(nn.Module):
     """x → encoder → z → projector → classifier → logits, in parts that a method can call.
 
     A model without a projector has the identity there; `feature_size` and `embedding_size` are the widths
-    of the encoder's and the projector's output.
+    of the encoder's and the projector's output. `reads_tokens` says that x are the numbers of words, with
+    which nothing can be computed but by this model.
     """
 
     alike_in_training = True
@@ -22,10 +23,12 @@ class SplitModel(nn.Module):
         *,
         feature_size: int,
         embedding_size: int,
+        reads_tokens: bool = False,
     ) -> None:
         super().__init__()
         self.encoder, self.projector, self.classifier = encoder, projector, classifier
         self.feature_size, self.embedding_size = feature_size, embedding_size
+        self.reads_tokens = reads_tokens
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.classifier(self.projector(self.encoder(x)))

@@ -1,7 +1,7 @@
 """Aggregation by agreement: the better a client's update agrees with the others, the more it counts.
 
-Δ_k = θ_k − θ, Δ̄ = mean Δ_k, α_k = max(0, cos(Δ_k, Δ̄)), w_k = α_k / Σα, θ ← θ + Σ w_k Δ_k. Where Σα < 1e-6,
-as when the updates cancel out, the weights are uniform, and the event is counted. No client: θ stays.
+Δ_k = θ_k − θ, Δ̄ = mean Δ_k, α_k = max(0, cos(Δ_k, Δ̄)), w_k = α_k / Σα, θ ← θ + Σ w_k Δ_k. Where Σα < ε, as
+when the updates cancel out, the weights are uniform, and the event is counted. No client: θ stays.
 
 Two passes over the updates give the weights, for their mean and their cosines, and the sum is a third. Every
 pass holds one update at a time: memory grows with the model and not with the number of clients.
@@ -20,7 +20,7 @@ from methods.base import Reply, State, Task, Tree
 from methods.modules.lora import require_adapters, shared_leaves
 
 NOTHING = 1e-6
-"""Cosines that sum to less, and a mean shorter than this fraction of an update, count as zero."""
+"""Values and weights below this, and a mean shorter than this fraction of an update, count as zero."""
 
 
 class Alignment(BaseModel):
@@ -40,6 +40,9 @@ class Alignment(BaseModel):
     """Multiply the weights by the clients' numbers of samples."""
     max_weight: float | None = Field(default=None, gt=0, le=1)
     """The largest weight of a client; what is cut off goes to the others. At least 1 / clients."""
+
+    epsilon: float = Field(default=NOTHING, gt=0, exclude_if=lambda value: value == NOTHING)
+    """ε, below which the sum of the cosines counts as zero."""
 
     def check_alignment(self, task: Task) -> None:
         """Raise ValueError where the parameters to compare do not exist."""
@@ -89,7 +92,7 @@ class Alignment(BaseModel):
     def weights(self, alpha: Tensor, samples: Sequence[int]) -> tuple[Tensor, bool]:
         """Weights that sum to 1, and whether they had to be made uniform."""
         raw = alpha if self.weighting == "relu" else torch.softmax(alpha / self.temperature, dim=0)
-        fell_back = bool(raw.sum() < NOTHING)
+        fell_back = bool(raw.sum() < self.epsilon)
         if fell_back:
             raw = torch.ones_like(raw)
         elif self.times_samples:
@@ -144,7 +147,7 @@ def _spread(name: str, values: Tensor) -> dict[str, float]:
         f"{name}_min": float(values.min()),
         f"{name}_max": float(values.max()),
         f"{name}_entropy": float(-torch.xlogy(shares, shares).sum()) + 0.0,
-        f"{name}_zeros": float((values == 0).sum()),
+        f"{name}_zeros": float((values.abs() < NOTHING).sum()),
     }
 
 

@@ -16,7 +16,7 @@ def class_sums(features: Tensor, batch: Batch, classes: int) -> tuple[Tensor, Te
     """Per class: the sum of the real samples' features, and how many they are."""
     members = (batch.y[:, None] == torch.arange(classes, device=batch.y.device)).to(features.dtype)
     if batch.mask is not None:
-        members = members * batch.mask[:, None]
+        members = members * batch.mask[:, None].to(features.dtype)
     return members.T @ features, members.sum(dim=0)
 
 

@@ -1,7 +1,7 @@
 """Class prototypes: clients send the class means of their features and pull features to global ones."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -21,8 +21,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
     """A client's side, the same whatever the server makes of the clients' class means.
 
     The server keeps `prototypes` (classes × D) and `known`, 1 for the classes that have one: a class without
-    one is never a target. Before the first aggregation it has neither, and the clients no term. A projector
-    on a frozen backbone, as some public code has it, is the model `head` with two layers on an encoder.
+    one is never a target. Before the first aggregation it has neither, and the clients no term.
     """
 
     lam: float = Field(ge=0)
@@ -39,19 +38,34 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         if self.lam == 0 or "prototypes" not in message:
-            return super().objective(task, client, message)
+            return self.plain_objective(task)
 
         def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.encode(y, batch.x)
-            pull = self.pull(z, batch.y, message["prototypes"], message["known"])
-            classified = cross_entropy(task.logits_from(y, z), batch)
-            return classified + batch.term("pull", self.lam * batch.mean(pull))
+            z = self.features(task, y, batch.x)
+            pull = self.attraction(z, batch, message["prototypes"], message["known"])
+            return cross_entropy(task.logits_from(y, z), batch) + batch.term("pull", self.lam * pull)
 
         return loss
 
-    def pull(self, z: Tensor, y: Tensor, prototypes: Tensor, known: Tensor) -> Tensor:
-        """‖z − P_y‖²/D per sample; 0 where the sample's class has no prototype."""
-        return (self.scaled(z) - prototypes[y]).square().mean(dim=1) * known[y]
+    def plain_objective(self, task: Task) -> Loss:
+        """Without prototypes."""
+        return super().objective(task, {}, {})
+
+    def features(self, task: Task, params: Tree, x: Tensor) -> Tensor:
+        """z, in whose space the prototypes are."""
+        return task.encode(params, x)
+
+    def fit(self, task: Task, start: Tree, client: State, message: Message, batches: Batches) -> Tree:
+        """A client's training."""
+        return task.train(start, self.objective(task, client, message), batches)
+
+    def attraction(self, z: Tensor, batch: Batch, prototypes: Tensor, known: Tensor) -> Tensor:
+        """The mean of a batch's pulls; samples whose class has no prototype add 0."""
+        return batch.mean(self.pulls(z, batch.y, prototypes) * known[batch.y])
+
+    def pulls(self, z: Tensor, y: Tensor, prototypes: Tensor) -> Tensor:
+        """‖z − P_y‖²/D, row by row."""
+        return (self.scaled(z) - prototypes[y]).square().mean(dim=1)
 
     def closeness(self, z: Tensor, prototypes: Tensor, known: Tensor) -> Tensor:
         """Larger for nearer prototypes, and −∞ for classes without one."""
@@ -64,7 +78,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         model = client["model"] if client else server["model"]
-        z = task.encode(model, x)
+        z = self.features(task, model, x)
         if self.prediction == "classifier" or "prototypes" not in server:
             return task.logits_from(model, z)
         return self.closeness(z, server["prototypes"], server["known"])
@@ -75,7 +89,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
 
     def local_prototypes(self, task: Task, params: Tree, batches: Batches) -> Message:
         """Per class the mean of z over the client's samples, and their number."""
-        means, counts = class_means(task, params, batches)
+        means, counts = class_means(task, lambda x: self.features(task, params, x), batches)
         return {"prototypes": self.scaled(means), "counts": counts}
 
     @abstractmethod
@@ -99,7 +113,7 @@ class PrivateNetworks(PrototypeLearning, ABC):
         return {"model": task.initial}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        y = task.train(client["model"], self.objective(task, client, message), batches)
+        y = self.fit(task, client["model"], client, message, batches)
         return self.local_prototypes(task, y, batches), {"model": y}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
@@ -113,8 +127,8 @@ class AveragedNetworks(PrototypeLearning, Averaging, ABC):
     """Prototypes and weights both travel."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        reply, kept = super().local(task, client, message, batches)
-        return reply | self.local_prototypes(task, reply["model"], batches), kept
+        y = self.fit(task, message["model"], client, message, batches)
+        return {"model": y} | self.local_prototypes(task, y, batches), {}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         renewed = self.renewed_prototypes(task, server, replies)
@@ -123,13 +137,13 @@ class AveragedNetworks(PrototypeLearning, Averaging, ABC):
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         if not ("known" in server and server["known"].all()):
             return None
-        return self.scaled(task.encode(server["model"], x)), server["prototypes"]
+        return self.scaled(self.features(task, server["model"], x)), server["prototypes"]
 
 
-def class_means(task: Task, params: Tree, batches: Batches) -> tuple[Tensor, Tensor]:
+def class_means(task: Task, features: Callable[[Tensor], Tensor], batches: Batches) -> tuple[Tensor, Tensor]:
     """Per class the mean of z over the client's samples (0 where it has none), and their number."""
     with task.evaluation():
-        parts = [class_sums(task.encode(params, b.x), b, task.classes) for b in batches.once()]
+        parts = [class_sums(features(b.x), b, task.classes) for b in batches.once()]
     totals = torch.stack([total for total, _ in parts]).sum(dim=0)
     counts = torch.stack([count for _, count in parts]).sum(dim=0)
     return safe_divide(totals, counts), counts

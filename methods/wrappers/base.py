@@ -9,7 +9,19 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 from pydantic import Field, SerializeAsAny, create_model, model_validator
 from torch import Generator, Tensor
 
-from methods.base import Batches, Exchange, FedAlgorithm, Loss, Message, Prelude, Reply, Samples, State, Task
+from methods.base import (
+    Batches,
+    Exchange,
+    FedAlgorithm,
+    Loss,
+    Message,
+    Prelude,
+    Reply,
+    Samples,
+    State,
+    Task,
+    Tree,
+)
 from methods.core.optimisers import Optimiser
 from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
@@ -54,6 +66,7 @@ class Wrapper(FedAlgorithm):
         wrapped.label = f"{cls.short_label}+{kind.label}"
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)
+        wrapped.reveals = {**cls.reveals, **{f"inner.{name}": why for name, why in kind.reveals.items()}}
         for variable in INHERITED:
             setattr(wrapped, variable, getattr(kind, variable))
         return wrapped
@@ -91,6 +104,9 @@ class Wrapper(FedAlgorithm):
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return {**server, "inner": self.trained.aggregate(task, server["inner"], replies)}
+
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        return self.trained.parameters(task, server["inner"], None if client is None else inner(client))
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         return self.trained.predict(task, server["inner"], None if client is None else inner(client), x)

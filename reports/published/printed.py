@@ -39,6 +39,8 @@ class _Row:
     printed: Printed
     settings: Mapping[str, Any]
     """Hyperparameters that a run must have for the row to apply to it."""
+    unless: Mapping[str, Any]
+    """Hyperparameters with which it does not apply; none: it always does."""
 
 
 def printed_numbers(
@@ -50,9 +52,19 @@ def printed_numbers(
     """
     known = hyperparameters or {}
     for row in _all_printed().get((suite, method), ()):
-        if all(known.get(key) == value for key, value in row.settings.items()):
+        if _has(known, row.settings) and not (row.unless and _has(known, row.unless)):
             return row.printed
     return None
+
+
+def _has(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether every wanted value is there, inside dictionaries too."""
+    return all(
+        _has(found, value)
+        if isinstance(value, Mapping) and isinstance(found := known.get(key), Mapping)
+        else known.get(key) == value
+        for key, value in wanted.items()
+    )
 
 
 @cache
@@ -81,16 +93,21 @@ def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 @cache
 def _all_printed() -> dict[tuple[str, str], list[_Row]]:
-    """(suite, method) → rows; an ablation has several rows of one method, distinguished by `set`."""
+    """(suite, method) → rows; `set` and `unless` tell several rows of one method apart."""
     found: dict[tuple[str, str], list[_Row]] = {}
     for _, paper in _files():
         for suite, table in paper["tables"].items():
             for method, row in table["rows"].items():
                 if (suite, method) in found:
                     raise ValueError(f"{paper['paper']}: {method} on {suite} is printed in two files")
-                settings = row if isinstance(row[0], dict) else [{"set": {}, "values": row}]
+                settings = row if isinstance(row[0], dict) else [{"values": row}]
                 found[suite, method] = [
-                    _Row(_printed(paper, table["columns"], each["values"]), each["set"]) for each in settings
+                    _Row(
+                        _printed(paper, table["columns"], each["values"]),
+                        each.get("set", {}),
+                        each.get("unless", {}),
+                    )
+                    for each in settings
                 ]
     return found
 

@@ -22,8 +22,9 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
     "vit": {"name": "vit_mini"},
     "head": {"name": "head"},
+    "norm": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4, "use_bn": True},
 }
-NEED_CLIP = ("fedclip", "fedtpg")
+NEED_CLIP = ("fedclip", "fedpgp", "fedtpg", "promptfl")
 """Cells of these cannot be assembled without the weights of a CLIP model."""
 
 

@@ -37,6 +37,8 @@ PROMPTS = (
 """FedCLIP's and FedTPG's trained parts, of the tiny stand-ins for a CLIP model."""
 GENERATOR = 3 * (FLOAT * (256 * (32 + 3) + 256 + 8 * 256 + 8) + 8) + CLASSES  # a counter and label shares
 BODY = 3 * FLOAT * (6 * 8 + 8)  # the tiny MLP without its classifier
+HEAD = MODEL - BODY
+CENTRES = MEANS + CLASSES
 # The tiny transformer: two blocks with branches of rank 2 on 8 → 8 and 16 → 8, and the head.
 ADAPTERS = 3 * FLOAT * (2 * 2 * (8 + 8 + 16 + 8) + 8 * 3 + 3)
 
@@ -51,33 +53,49 @@ NOTHING = Traffic(up=(0, 0), down=(0, 0))
 TRAFFIC = {
     "aligned+fedavg": MODEL_BOTH_WAYS,
     "aligned+moon": MODEL_BOTH_WAYS,
+    "apfl": MODEL_BOTH_WAYS,
     "central": NOTHING,
     "ditto": MODEL_BOTH_WAYS,
+    "dp+fedavg": MODEL_BOTH_WAYS,
     "fedadagrad": MODEL_BOTH_WAYS,
     "fedadam": MODEL_BOTH_WAYS,
+    "fedala": MODEL_BOTH_WAYS,
     "fedavg": MODEL_BOTH_WAYS,
     "fedavgm": MODEL_BOTH_WAYS,
     "fedclip": Traffic(up=(ADAPTER, ADAPTER), down=(ADAPTER, ADAPTER)),
     "feddyn": MODEL_BOTH_WAYS,
     "fedfa": Traffic(up=(MODEL + CHANNELS, MODEL + CHANNELS), down=(MODEL + CHANNELS, MODEL + CHANNELS)),
+    "fedga": Traffic(up=(MODEL + 3 * FLOAT, MODEL + 3 * FLOAT), down=(MODEL, MODEL)),
     "fedgen": Traffic(up=(MODEL + CLASSES, MODEL + CLASSES), down=(MODEL, MODEL + GENERATOR)),
     "fedlora": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
     "fedlsa": Traffic(up=(MODEL, MODEL), down=(MODEL + MEANS, MODEL + MEANS)),
     "fedmix": MODEL_BOTH_WAYS._replace(prelude=(AVERAGED, 3 * AVERAGED)),
     "fedntd": MODEL_BOTH_WAYS,
+    "fedpac": Traffic(  # up also h, of the size of the centres, and v
+        up=(MODEL + CENTRES + MEANS + 3 * FLOAT,) * 2, down=(MODEL + CENTRES,) * 2
+    ),
+    "fedper": Traffic(up=(BODY, BODY), down=(BODY, BODY)),
     "fedproto": Traffic(up=(MEANS + CLASSES, MEANS + CLASSES), down=(0, MEANS + CLASSES)),
     "fedproto_avg": Traffic(
         up=(MODEL + MEANS + CLASSES, MODEL + MEANS + CLASSES), down=(MODEL, MODEL + MEANS + CLASSES)
     ),
     "fedprox": MODEL_BOTH_WAYS,
+    "fedtgp": Traffic(up=(MEANS + CLASSES, MEANS + CLASSES), down=(0, MEANS + CLASSES)),
+    "fedtgp_avg": Traffic(
+        up=(MODEL + MEANS + CLASSES, MODEL + MEANS + CLASSES), down=(MODEL, MODEL + MEANS + CLASSES)
+    ),
     "fedtpg": Traffic(up=(PROMPTS, PROMPTS), down=(PROMPTS, PROMPTS)),
     "fedrep": Traffic(up=(BODY, BODY), down=(BODY, BODY)),
+    "fedrod": MODEL_BOTH_WAYS,
     "fedsdg": Traffic(up=(ADAPTERS, ADAPTERS), down=(ADAPTERS, ADAPTERS)),
     "fedyogi": MODEL_BOTH_WAYS,
     "ggeur+fedavg": MODEL_BOTH_WAYS._replace(prelude=GEOMETRY),
     "ggeur+scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL), prelude=GEOMETRY),
+    "lg_fedavg": Traffic(up=(HEAD, HEAD), down=(HEAD, HEAD)),
     "local": NOTHING,
     "moon": MODEL_BOTH_WAYS,
+    "per_fedavg": MODEL_BOTH_WAYS,
+    "pfedme": MODEL_BOTH_WAYS,
     "scaffold": Traffic(up=(2 * MODEL, 2 * MODEL), down=(2 * MODEL, 2 * MODEL)),
 }
 """For three clients with the first tiny model that the method accepts. New methods need no row here."""

@@ -239,8 +239,20 @@ def test_leaving_out_the_head_needs_adapters() -> None:
 
 
 def test_zeros_are_counted() -> None:
-    figures = observed(aggregated(*EXAMPLE)["alignment"])
+    aligned = aggregated(*EXAMPLE)["alignment"]
+    figures = observed(aligned)
     assert (figures["alpha_zeros"], figures["weight_zeros"]) == (1, 1)
+    tiny = observed(aligned | {"weights": torch.tensor([1 - 5e-7, 5e-7, 0.0], dtype=torch.float64)})
+    assert tiny["weight_zeros"] == 2
+
+
+def test_epsilon_says_when_cosines_count_as_nothing() -> None:
+    alpha = torch.tensor([0.2, 0.1], dtype=torch.float64)
+    weights, fell_back = Alignment(epsilon=0.5).weights(alpha, [1, 1])
+    assert fell_back
+    assert weights.tolist() == [0.5, 0.5]
+    assert not Alignment(epsilon=0.25).weights(alpha, [1, 1])[1]
+    assert "epsilon" not in Alignment().model_dump()
 
 
 # Memory

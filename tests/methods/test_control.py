@@ -6,6 +6,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from bench.engine.hosts.loop import LoopHost
+from bench.engine.hosts.stacked import StackedHost
 from methods.base import Batch, FedAlgorithm, Tree
 from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Group, Optimiser
@@ -142,6 +144,33 @@ def test_the_servers_control_is_the_mean_of_the_clients() -> None:
         assert close(
             run.server["control"], mean([host.state(k)["control"] for k in range(3)]), tolerance=1e-5
         )
+
+
+def test_option_one_takes_the_gradient_at_the_servers_model() -> None:
+    task, method = mlp_task(), Scaffold(control_option="I")
+    data = uneven_clients()[1]
+    message = method.down(task, method.server(task) | {"model": nearby(task.initial, 1)}, 0)
+    sent, kept = method.local(task, method.client(task), message, batches_of(data, size=5))
+    plain = FedAvg().objective(task, {}, {})
+    expected = gradient(plain, message["model"], Batch(data.x, data.y))
+    assert close(kept["control"], expected, tolerance=1e-6)
+    assert close(sent["control_change"], expected, tolerance=1e-6)
+    second = Scaffold().local(task, method.client(task), message, batches_of(data, size=5))[1]["control"]
+    assert not close(second, expected, tolerance=1e-3)
+
+
+def test_option_one_is_the_same_for_stacked_clients() -> None:
+    ends = [
+        server_after(3, Scaffold(control_option="I"), mlp_task(), uneven_clients(), kind=kind)
+        for kind in (LoopHost, StackedHost)
+    ]
+    assert close(ends[0]["control"], ends[1]["control"], tolerance=1e-5)
+    assert close(ends[0]["model"], ends[1]["model"], tolerance=1e-5)
+
+
+def test_option_two_is_no_part_of_a_cells_name() -> None:
+    assert "control_option" not in Scaffold().model_dump(mode="json")
+    assert Scaffold(control_option="I").model_dump(mode="json")["control_option"] == "I"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from methods.base import Batch, State, Task, Tree
 from methods.core.batches import Samples
 from methods.fedavg import FedAvg
-from methods.fedlsa import FedLSA, anchor_cross_entropy, anchor_maker, anchors_of, embed, separation_loss
+from methods.fedlsa import FedLSA, anchors_of, separation_loss
 from methods.modules.split_model import SplitModel
 from tests.kit.tiny import (
     CLASSES,
@@ -75,7 +75,7 @@ def test_separation_is_that_of_numpy() -> None:
 
 def test_anchors_are_the_normalised_output_of_the_network() -> None:
     task = cnn_task()
-    maker = anchor_maker(task)
+    maker = FedLSA().anchor_maker(task)
     R, W1, b1, W2, b2 = (maker[name].double().numpy() for name in ("R", "W1", "b1", "W2", "b2"))
     assert R.shape == (CLASSES, task.model.feature_size)
     assert W1.shape == (task.model.feature_size, task.model.feature_size)
@@ -114,7 +114,7 @@ def test_anchors_are_kept_over_the_rounds_and_descend_on_their_loss() -> None:
         ace = -log_softmax(logits)[np.arange(CLASSES), np.arange(CLASSES)].mean()
         return float(ace + 0.4 * float(separation_loss(anchors, 0.1)))
 
-    start = anchor_maker(task)
+    start = FedLSA().anchor_maker(task)
     first = method.renewed_anchors(task, task.initial, start)
     second = method.renewed_anchors(task, task.initial, first["anchor_maker"])
     assert loss(second["anchors"]) < loss(first["anchors"]) < loss(anchors_of(start)) - 0.1
@@ -123,14 +123,14 @@ def test_anchors_are_kept_over_the_rounds_and_descend_on_their_loss() -> None:
 def test_the_first_round_has_anchors_trained_against_the_initial_classifier() -> None:
     task = cnn_task()
     untrained, trained = (FedLSA(server_steps=steps).server(task)["anchors"] for steps in (0, 100))
-    assert torch.allclose(untrained, anchors_of(anchor_maker(task)))
-    assert anchor_cross_entropy(task, task.initial, trained) < anchor_cross_entropy(
+    assert torch.allclose(untrained, anchors_of(FedLSA().anchor_maker(task)))
+    assert FedLSA().anchor_cross_entropy(task, task.initial, trained) < FedLSA().anchor_cross_entropy(
         task, task.initial, untrained
     )
 
 
 def test_anchors_are_the_same_for_the_same_seed() -> None:
-    assert equal(anchor_maker(cnn_task()), anchor_maker(cnn_task()))
+    assert equal(FedLSA().anchor_maker(cnn_task()), FedLSA().anchor_maker(cnn_task()))
 
 
 # The clients
@@ -166,7 +166,7 @@ def test_prediction_is_by_the_classifier_on_the_sphere() -> None:
     server = method.server(task) | {"model": nearby(task.initial, 1)}
     _, logits = parts_in_numpy(task, server["model"], data.x)
     np.testing.assert_allclose(method.predict(task, server, None, data.x).detach().numpy(), logits, atol=1e-5)
-    assert torch.allclose(embed(task, server["model"], data.x).norm(dim=1), torch.ones(7), atol=1e-6)
+    assert torch.allclose(FedLSA().embed(task, server["model"], data.x).norm(dim=1), torch.ones(7), atol=1e-6)
 
 
 # The ablation

@@ -22,7 +22,7 @@ from methods.core.batches import RaggedBatches, Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
 from methods.core.task import initial_tree
 from methods.fedlora import FedLoRA
-from methods.fedsdg import GATES, FedSDG, personal
+from methods.fedsdg import GATES, HEAD, FedSDG, personal
 from methods.modules.lora import PRIVATE, factors
 from tests.kit.contract import (
     PLAIN,
@@ -185,6 +185,26 @@ def test_private_factors_and_gates_never_travel(kind: type[Host]) -> None:
     assert all(set(host.state(client)) == {"private", GATES} for client in problem.train)
 
 
+@in_one_process
+def test_a_private_head_stays_and_is_trained(kind: type[Host]) -> None:
+    problem = tiny_problem(FedSDG(private_head=True), optimiser=ADAM)
+    task, method, host = problem.task, problem.method, kind(problem)
+    federation = Federation(problem, host)
+    federation.advance()
+    federation.advance()
+    head = {"classifier.weight", "classifier.bias"}
+    assert set(federation.server["model"]) == set(task.initial) - head
+    x = one_batch().x
+    states = [host.state(client) for client in problem.train]
+    for state in states:
+        assert set(state[HEAD]) == head
+        assert (state[HEAD]["classifier.bias"] - task.initial["classifier.bias"]).abs().max() > 1e-4
+    scores = [method.predict(task, federation.server, state, x) for state in states]
+    assert (scores[0] - scores[1]).abs().max() > 1e-4
+    own = method.parameters(task, federation.server, None)
+    assert torch.equal(own["classifier.weight"], task.initial["classifier.weight"])
+
+
 # Figures
 
 
@@ -199,6 +219,8 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
     assert gates.shape == (2, 2)
     assert [metrics["gate/block_0"], metrics["gate/block_1"]] == pytest.approx(gates.mean(axis=0).tolist())
     assert metrics["gate_mean"] == pytest.approx(gates.mean())
+    assert metrics["gate_min"] == pytest.approx(gates.min(axis=1).mean())
+    assert metrics["gate_max"] == pytest.approx(gates.max(axis=1).mean())
     assert metrics["gate_low_share"] == pytest.approx((gates < 0.1).mean())
     assert metrics["gate_high_share"] == pytest.approx((gates > 0.9).mean())
     assert abs(gates - 0.5).min() > 0.01
@@ -216,8 +238,16 @@ def test_a_record_has_the_gates_of_the_rounds_clients(kind: type[Host]) -> None:
 
 @pytest.mark.parametrize("kind", [FedSDG, FedLoRA])
 def test_a_model_without_adapters_is_refused_in_one_sentence(kind: type[FedSDG] | type[FedLoRA]) -> None:
-    with pytest.raises(ValueError, match=r"^needs a model with adapters: choose vit_mini or vit_lora$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^needs a model with adapters: choose vit_mini, vit_lora, or ",
+    ):
         kind().check(tiny_task("mlp", PLAIN, clients=2, seed=0))
+
+
+def test_weight_decay_is_refused() -> None:
+    with pytest.raises(ValueError, match="that weight decay would distort"):
+        FedSDG().check(vit_task(Adam(lr=1e-3, weight_decay=1e-4)))
 
 
 # The suites

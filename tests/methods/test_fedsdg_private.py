@@ -80,7 +80,7 @@ def test_a_checkpoint_holds_no_frozen_weights(tmp_path: Path) -> None:
     assert set(server["model"]) == set(problem.task.initial)
     for client in load_state(tmp_path / "clients-0.pt").values():
         assert set(client) == {"private", GATES}
-        assert all("private_" in name for name in client["private"])
+        assert all(".private." in name for name in client["private"])
 
 
 def test_the_global_model_ignores_what_is_private() -> None:

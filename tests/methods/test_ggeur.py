@@ -244,27 +244,6 @@ def test_clients_share_one_copy_of_the_axes_also_after_a_restart(kind: type[Host
         assert axes[0] is axes[1] is axes[2]
 
 
-def test_as_published_never_sends_the_model_back_and_flattens_the_loss() -> None:
-    method = GGEUR(inner=FedAvg(), samples_per_class=1, as_published=True)
-    clients, task = lopsided_clients(), head_task(3)
-    run, host = federation(method, task, clients, batch_size=32)
-    run.prelude()
-    models = [task.initial] * 3
-    for _ in range(2):
-        assert run.advance()["bytes_down"] == 0
-        for k, client in enumerate(clients):
-            leaves = {name: leaf.detach().requires_grad_() for name, leaf in models[k].items()}
-            scores = client.x @ leaves["classifier.weight"].T + leaves["classifier.bias"]
-            doubled = scores.softmax(dim=1).log_softmax(dim=1)
-            loss = -doubled[torch.arange(len(client.y)), client.y].mean()
-            grads = torch.autograd.grad(loss, list(leaves.values()))
-            models[k] = type(models[k])(
-                {n: leaves[n].detach() - 0.1 * g for n, g in zip(leaves, grads, strict=True)}
-            )
-    for k in range(3):
-        assert close(host.state(k)["inner"]["model"], models[k])
-
-
 def test_refusals_say_why() -> None:
     images = replace(head_task(3), input_shape=(3, 8, 8))
     with pytest.raises(ValueError, match="works on embeddings"):
@@ -288,8 +267,3 @@ def test_similarity_is_one_for_equal_axes_and_follows_the_angle() -> None:
 def test_a_class_without_variance_is_like_no_other() -> None:
     point = principal_axes(torch.zeros(1, 3, 3, dtype=torch.float64))
     assert geometry_similarity(point, point).item() == 0
-
-
-def test_as_published_keeps_the_inner_methods_weights() -> None:
-    published = GGEUR.around(FedAvg)(inner=FedAvg(weighting="uniform"), as_published=True)
-    assert published.trained.weighting == "uniform"  # type: ignore[attr-defined]

@@ -55,7 +55,16 @@ def number_of_cases(name: str) -> int:
     return len(reference.cases) if reference else 1
 
 
-def problem_of(name: str, case: Case) -> Problem:
+def participations(name: str, position: int) -> tuple[float, ...]:
+    """The shares of clients per round with which a case is compared."""
+    reference = reference_of(name)
+    chosen = reference.cases[position].participation if reference else 1.0
+    if chosen is not None:
+        return (chosen,)
+    return (1.0, 0.5) if position == 0 else (0.5,)
+
+
+def problem_of(name: str, case: Case, participation: float = 1.0) -> Problem:
     """The digits 0 to 3 of scikit-learn, on four clients of unequal sizes and labels."""
     method = METHODS.load(name)(**case.settings)
     network = NETWORKS[case.model]
@@ -71,6 +80,8 @@ def problem_of(name: str, case: Case) -> Problem:
         SEED,
         domains=tuple(case.domains),
         input_shape=tuple(held[0][0].shape[1:]),
+        rounds=ROUNDS,
+        per_round=max(1, round(participation * len(held))),
     )
     method.check(task)
     train = {client: Samples(*samples) for client, samples in held.items()}
@@ -160,7 +171,7 @@ def observed(problem: Problem, federation: Federation, host: Host) -> dict[str, 
 def expected_rounds(name: str, position: int, participation: float) -> list[dict[str, Any]]:
     """The reference, round by round; computed once for all executors."""
     case = reference_of(name).cases[position]
-    problem = problem_of(name, case)
+    problem = problem_of(name, case, participation)
     return run_reference(name, problem, given_of(problem, case, participation))
 
 
@@ -230,7 +241,8 @@ def kept(state: dict[str, Tensor], name: str) -> Tensor | None:
 
 
 def scores_themselves(scores: Tensor) -> Tensor:
-    return scores
+    """Scores up to a number per sample, which makes no difference to a prediction."""
+    return scores.log_softmax(dim=1)
 
 
 def predicted_classes(scores: Tensor) -> Tensor:

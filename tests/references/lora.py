@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from tests.references.data import CLASSES
@@ -24,15 +23,15 @@ class LoraLinear(nn.Module):
 
     def __init__(self, frozen: nn.Linear) -> None:
         super().__init__()
-        self.frozen = frozen
-        self.shared_a = nn.Parameter(torch.zeros(RANK, frozen.in_features))
-        self.shared_b = nn.Parameter(torch.zeros(frozen.out_features, RANK))
+        self.base_layer = frozen
+        self.lora_A = nn.ModuleDict({"shared": nn.Linear(frozen.in_features, RANK, bias=False)})
+        self.lora_B = nn.ModuleDict({"shared": nn.Linear(RANK, frozen.out_features, bias=False)})
         self.private: tuple[Tensor, Tensor, Tensor] | None = None
         """A_p, B_p and the gate m, where there is a private branch."""
 
     def forward(self, x: Tensor) -> Tensor:
         scale = ALPHA / RANK
-        out = self.frozen(x) + scale * (x @ self.shared_a.T @ self.shared_b.T)
+        out: Tensor = self.base_layer(x) + scale * self.lora_B["shared"](self.lora_A["shared"](x))
         if self.private is None:
             return out
         a, b, gate = self.private

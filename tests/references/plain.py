@@ -26,6 +26,8 @@ class Case:
     model: str = "mlp"
     optimiser: str = "momentum"
     domains: Sequence[int] = ()
+    participation: float | None = None
+    """Share of the clients per round; None: all and half of them, or half in a method's further cases."""
     batch_size: int = 5
     dtype: torch.dtype = torch.float64
     """Of all numbers; float64, so that a difference is one of the methods, not of rounding."""
@@ -137,6 +139,13 @@ def named_parts(model: nn.Module, values: Tensor, prefix: str) -> dict[str, Tens
 def named_state(model: nn.Module, prefix: str) -> dict[str, Tensor]:
     """Parameters and statistics of a model, named as ours name them in a client's state."""
     return {f"{prefix}.{name}": entry for name, entry in model.state_dict().items()}
+
+
+def mean_of(models: Sequence[nn.Module], weights: Sequence[float]) -> Any:
+    """A new model with the weighted average of the models' parameters."""
+    mean = copy.deepcopy(models[0])
+    average_into(mean, models, weights)
+    return mean
 
 
 def evaluated(model: nn.Module, x: Tensor) -> Tensor:

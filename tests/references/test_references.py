@@ -19,6 +19,7 @@ from tests.references.harness import (
     expected_rounds,
     given_of,
     number_of_cases,
+    participations,
     problem_of,
     reference_of,
     rounds_of,
@@ -34,12 +35,11 @@ WAITING = {
 }
 """Methods and wrappers that are new and whose references are being written."""
 
-# The first case of a method runs with all clients and with half of them, further ones with half alone.
 COMPARISONS = [
     pytest.param(name, position, participation, marks=pytest.mark.xdist_group(name))
     for name in NAMES
     for position in range(number_of_cases(name))
-    for participation in ((1.0, 0.5) if position == 0 else (0.5,))
+    for participation in participations(name, position)
 ]
 
 
@@ -54,7 +54,7 @@ def test_three_rounds_agree_with_the_reference(
     assert reference is not None, f"{name} has no reference: see tests/references/__init__.py"
     case = reference.cases[position]
     with default_dtype(case.dtype):
-        problem = problem_of(name, case)
+        problem = problem_of(name, case, participation)
         if kind is StackedHost and problem.task.has_batch_norm:
             pytest.skip("batch norm cannot be stacked")
         expected = expected_rounds(name, position, participation)

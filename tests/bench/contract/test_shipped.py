@@ -71,6 +71,8 @@ def test_batch_norm_is_averaged_but_for_its_counter(name: str) -> None:
     model = served_model(course.federation.server)
     if model is None:
         pytest.skip("the server has no model")
+    if "encoder.1.running_mean" not in model:
+        pytest.skip("batch norm stays with the clients")
     assert [name for work in course.work for name in work.edited] == []
     weighting = getattr(_unwrapped(method), "weighting", None)
     weights = [len(y) if weighting == "samples" else 1 for _, y in course.problem.train.values()]

@@ -17,6 +17,7 @@ BUILT_IN = [
     "office_caltech",
     "office_home",
     "pacs",
+    "reviews",
     "tiny_imagenet",
 ]
 

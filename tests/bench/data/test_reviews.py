@@ -106,7 +106,9 @@ def test_missing_things_are_sentences(tmp_path: Path, monkeypatch: pytest.Monkey
     empty.mkdir()
     with pytest.raises(UserError, match=r"no tokenizer\.json"):
         load_dataset("reviews", {"domains": ["mr"], "tokenizer": str(empty)}, tmp_path, tmp_path / "cache")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match="'no-such-model' is neither a folder nor to be had from the hub"):
+        vocabulary_digest("no-such-model")
     monkeypatch.setattr("bench.data.language_models.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'fl-bench-harness\[text\]'"):
         load_dataset("reviews", {"domains": ["mr"]}, tmp_path, tmp_path / "cache")

@@ -43,7 +43,7 @@ class Reference(FedAvg):
         gates = torch.sigmoid(private["gates"])
         for position, (name, layer) in enumerate(model.adapted()):
             which = {"block": position // 2, "layer": position, "global": 0}[self.settings["granularity"]]
-            a, b = private[f"private.{name}.private_a"], private[f"private.{name}.private_b"]
+            a, b = (private[f"private.{name}.lora_{part}.private.weight"] for part in "AB")
             layer.private = (a, b, gates.reshape(-1)[which])
         return gates
 

@@ -1,0 +1,70 @@
+"""FedRoD: a shared head learns as if classes were balanced, a private one what a client's own data say.
+
+Chen and Chao, "On Bridging Generic and Personalized Federated Learning for Image Classification", ICLR 2022,
+with linear personal heads. z is what the classifier works on, G the shared classifier, P the client's. A
+client minimises, over z's network and G and P at once,
+    CE(G(z) + γ log n, y) + CE(sg[G(z)] + P(sg[z]), y),
+where n_c is the client's number of samples of class c (at least 1e-6 in the logarithm) and sg stops
+gradients: the first term, a balanced softmax, trains the network and G, the second P alone. Network and G
+travel and are averaged as in FedAvg; P is zero at the start and stays. The global model predicts with G(z), a
+client with G(z) + P(z) of the server's network and G.
+
+Defaults: γ = 1, which is balanced softmax as in the paper. Deviations: the paper also has hypernetworks for
+P; where an optimiser clips gradients, those of both terms are clipped together.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
+from methods.core.training import train
+from methods.fedavg import FedAvg
+
+OWN = "own"
+HEAD = "classifier."
+LEAST = 1e-6
+"""The count of a class that a client does not have, in the logarithm."""
+
+
+class FedRoD(FedAvg):
+    label = "FedRoD"
+    neutral = {"gamma": 0.0}
+
+    gamma: float = Field(default=1.0, ge=0)
+    """γ, how far the shared head is corrected for the client's class counts; 1 as in the paper."""
+
+    def check(self, task: Task) -> None:
+        if not isinstance(task.model.classifier, nn.Linear):
+            raise ValueError("adds a linear head to a linear classifier: choose a model that ends in one")
+
+    def client(self, task: Task) -> State:
+        return {"head": task.initial.only(name for name in task.initial if name.startswith(HEAD)).zeros()}
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        prior = self.gamma * class_counts(task, batches).clamp(min=LEAST).log()
+        own = Tree({f"{OWN}.{name}": leaf for name, leaf in client["head"].items()})
+
+        def loss(y: Tree, batch: Batch) -> Tensor:
+            z = task.embed(y, batch.x)
+            shared = task.classify(y, z)
+            personal = shared.detach() + task.classify(y.below(OWN), z.detach())
+            return cross_entropy(shared + prior, batch) + cross_entropy(personal, batch, "own_cross_entropy")
+
+        y = train(message["model"] | own, loss, batches, task.optimiser, {*task.trainable, *own}, task.mode)
+        return {"model": y.without(own)}, {"head": y.below(OWN)}
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        z = task.embed(server["model"], x)
+        shared = task.classify(server["model"], z)
+        return shared if client is None else shared + task.classify(client["head"], z)
+
+
+def class_counts(task: Task, batches: Batches) -> Tensor:
+    """The client's number of samples of every class."""
+    classes = torch.arange(task.classes, device=task.device)[:, None]
+    counts = torch.zeros(task.classes, device=task.device)
+    for batch in batches.once():
+        members = (batch.y == classes).float()
+        counts = counts + (members if batch.mask is None else members * batch.mask).sum(dim=1)
+    return counts
