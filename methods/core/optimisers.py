@@ -1,8 +1,8 @@
 """Optimisers as pure rules: (parameters, gradients, memory) → (parameters, memory).
 
 They work on lists of tensors through a `Kit`: in place on whole lists where the tensors are one client's
-own. In a stack the list has one vector of all parameters, and the same rules take as few operations as they
-can, since each costs a launch on a GPU.
+own, out of place one by one in a stack on a CPU. In a stack on a GPU the list has one vector of all
+parameters, and the same rules take as few operations as they can, since each costs a launch.
 """
 
 from __future__ import annotations
@@ -54,6 +54,12 @@ IN_PLACE = Kit(
     add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
     add_into=_add_into_lists,
     scale_into=_scale_into_lists,
+    norm=_norm_of_lists,
+)
+ONE_BY_ONE = Kit(
+    add=_add_each,
+    add_into=_add_each,
+    scale_into=lambda a, factor: [leaf * factor for leaf in a],
     norm=_norm_of_lists,
 )
 VECTOR = Kit(

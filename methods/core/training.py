@@ -12,7 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
-from methods.core.optimisers import IN_PLACE, VECTOR, Optimiser, Rates, Tensors
+from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, VECTOR, Optimiser, Rates, Tensors
 from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
@@ -22,8 +22,6 @@ Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
 
 TOTAL = "loss"
 """The name under which the whole loss is recorded beside its terms."""
-
-
 SCALE = 1024.0
 """Of a loss whose gradients are computed in float16."""
 
@@ -55,14 +53,21 @@ class _Aim(NamedTuple):
         return SCALE if self.precision == torch.float16 else 1.0
 
     def value(self, batch: Batch, leaves: Tensors) -> Tensor:
+        """The loss, times the scale."""
         params = Tree({**self.fixed, **dict(zip(self.names, leaves, strict=True))})
-        with drawing_from(batch.key):
-            if self.precision is None:
+        if self.precision is None:
+            with drawing_from(batch.key):
                 return batch.term(TOTAL, self.loss(params, batch))
-            with torch.autocast(batch.y.device.type, self.precision):
-                value = self.loss(params, batch).float()
+        with drawing_from(batch.key), torch.autocast(batch.y.device.type, self.precision):
+            value = self.loss(params, batch).float()
         value = batch.term(TOTAL, value)
         return value if self.scale == 1 else value * self.scale
+
+    def gradient(self, batch: Batch, params: Tensors) -> Tensors:
+        """For one client."""
+        leaves = [param.detach().requires_grad_() for param in params]
+        grads = torch.autograd.grad(self.value(batch, leaves), leaves, materialize_grads=True)
+        return self.unscaled(list(grads))
 
     def unscaled(self, grads: Tensors) -> Tensors:
         return grads if self.scale == 1 else [grad / self.scale for grad in grads]
@@ -71,15 +76,13 @@ class _Aim(NamedTuple):
 def _gradient_of_one(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
-    leaves = [param.detach().requires_grad_() for param in params]
-    value = _Aim(loss, names, fixed, precision=None).value(batch, leaves)
-    return list(torch.autograd.grad(value, leaves, materialize_grads=True))
+    return _Aim(loss, names, fixed, None).gradient(batch, params)
 
 
 def _gradient_in_stack(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
-    aim = _Aim(loss, names, fixed, precision=None)
+    aim = _Aim(loss, names, fixed, None)
     return stacked_gradient(partial(aim.value, batch), params, like=batch.y)
 
 
@@ -88,16 +91,30 @@ def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: 
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
     for batch in batches:
-        leaves = [param.detach().requires_grad_() for param in params]
-        value = aim.value(batch, leaves)
-        grads = aim.unscaled(list(torch.autograd.grad(value, leaves, materialize_grads=True)))
+        grads = aim.gradient(batch, params)
         moved = optimiser.step(params, grads, memory, rates, IN_PLACE)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-        del batch, leaves, value, grads, moved  # so that the next step's samples may take their place
+        del batch, grads, moved  # so that the next step's samples may take their place
     return params
 
 
 def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
+    """Leaf by leaf, which is quicker on a CPU: copying gradients together costs more than operations."""
+    rates = optimiser.rates(aim.names)
+    memory = optimiser.start(params)
+    for batch in batches:
+        if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
+            with torch.no_grad():
+                aim.value(batch, params)
+            batch = batch._replace(terms=None)
+        grads = aim.unscaled(stacked_gradient(partial(aim.value, batch), params, like=batch.y))
+        moved = optimiser.step(params, grads, memory, rates, ONE_BY_ONE)
+        params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
+        del batch, grads, moved
+    return params
+
+
+def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
     """One vector holds all parameters of a client, so that an update takes a few operations in all."""
     shapes = [param.shape for param in params]
     vector = torch.cat([param.reshape(-1) for param in params])
@@ -125,6 +142,7 @@ def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Ten
 
 ONE_CLIENT = Mode(_train_one, _gradient_of_one, own=torch.clone)
 STACKED = Mode(_train_stack, _gradient_in_stack, own=lambda leaf: leaf)
+STACKED_ON_GPU = STACKED._replace(train=_train_vectors)
 
 
 def train(

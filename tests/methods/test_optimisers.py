@@ -12,7 +12,7 @@ from torch import Tensor
 from methods.base import Batch, Tree
 from methods.core.losses import cross_entropy
 from methods.core.optimisers import SGD, Adam, AdamW, Group, Optimiser
-from methods.core.training import ONE_CLIENT, STACKED, Mode, train
+from methods.core.training import ONE_CLIENT, STACKED, STACKED_ON_GPU, Mode, train
 from methods.shared.losses import class_sums
 from tests.kit.tiny import close, draw, equal
 
@@ -90,7 +90,9 @@ def by_torch(optimiser: Optimiser, make: Callable[[Any], torch.optim.Optimizer])
     return Tree(leaves).detach()
 
 
-@pytest.mark.parametrize("mode", [ONE_CLIENT, STACKED], ids=["one client", "stacked"])
+@pytest.mark.parametrize(
+    "mode", [ONE_CLIENT, STACKED, STACKED_ON_GPU], ids=["one client", "stacked", "vectors"]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_steps_are_those_of_torch(case: str, mode: Mode) -> None:
     optimiser, make = CASES[case]

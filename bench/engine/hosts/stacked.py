@@ -18,7 +18,7 @@ from bench.engine.problem import Problem
 from methods.base import Message, Reply, Task
 from methods.core.batches import PaddedBatches, Samples, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
-from methods.core.training import STACKED
+from methods.core.training import STACKED, STACKED_ON_GPU
 from methods.core.tree import Tree, leaves_of
 
 CACHED_FLOATS = 5 * 2**18
@@ -121,7 +121,7 @@ class StackedHost(Host):
     def _stacked_task(self, number: int) -> Task:
         task = self.task_in(number)
         if self._computed is None or self._computed[0] is not task:
-            self._computed = task, task.computed(STACKED)
+            self._computed = task, task.computed(STACKED if task.device.type == "cpu" else STACKED_ON_GPU)
         return self._computed[1]
 
     def _cut(self, number: int, clients: list[int], pool: Pool) -> dict[str, Tensor | None]:
