@@ -78,4 +78,5 @@ def simplex(task: Task) -> Tensor:
     numbers = normal(derive(task.seed, "simplex"), 0, (task.model.embedding_size, classes), task.device)
     axes = torch.linalg.qr(numbers.double()).Q
     centred = torch.eye(classes, dtype=axes.dtype, device=axes.device) - 1 / classes
-    return ((classes / (classes - 1)) ** 0.5 * axes @ centred).float()
+    vectors: Tensor = (classes / (classes - 1)) ** 0.5 * axes @ centred
+    return vectors.float()

@@ -126,7 +126,7 @@ class FedGen(FedAvg):
             if self.teachers == "logits":
                 taught = F.cross_entropy((weights[:, :, None] * logits).sum(dim=0), batch.y)
             else:
-                losses = -logits.log_softmax(dim=-1)[:, torch.arange(len(z)), batch.y]
+                losses = -logits.log_softmax(dim=-1)[:, torch.arange(len(z), device=z.device), batch.y]
                 taught = (weights * losses).sum(dim=0).mean()
             return taught + self.eta * diversity_loss(batch.x, z)
 

@@ -47,6 +47,17 @@ def our_prompts() -> Any:
     return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=WIDTH, embedding_size=WIDTH)
 
 
+def our_context() -> Any:
+    from methods.modules.clip import ContextWords, GuidedClassifier
+    from methods.modules.split_model import SplitModel
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        words = ContextWords(TOKENS, WORDS)
+    classifier = GuidedClassifier(words, seeded_tower(), SCALE, texts())
+    return SplitModel(nn.Identity(), nn.Identity(), classifier, feature_size=WIDTH, embedding_size=WIDTH)
+
+
 class Parts(nn.Module):
     def __init__(self, projector: nn.Module, classifier: nn.Module) -> None:
         super().__init__()
@@ -107,6 +118,33 @@ class Prompted(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         text = self.text_tower(self.generator())
         return SCALE * F.normalize(image, dim=1) @ F.normalize(text, dim=1).T
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Parameter(torch.empty(TOKENS, WORDS))
+
+
+class Worded(nn.Module):
+    """PromptFL: learnable words before the classes' names; `written` are the features of a written prompt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator, self.text_tower, self.written = Words(), seeded_tower(), texts()
+
+    def texts(self, words: Tensor) -> Tensor:
+        return F.normalize(self.text_tower(words), dim=1)
+
+    def logits(self, image: Tensor, text: Tensor) -> Tensor:
+        return SCALE * F.normalize(image, dim=1) @ text.T
+
+    def forward(self, image: Tensor) -> Tensor:
+        return self.logits(image, self.texts(self.generator.words))
+
+
+def plain_context() -> nn.Module:
+    return Parts(nn.Identity(), Worded())
 
 
 def plain_adapter() -> nn.Module:

@@ -22,12 +22,17 @@ TESTED = [0, 1, 2, 3] * 4
 
 @cache
 def digits() -> tuple[Tensor, Tensor]:
-    """Scikit-learn's digits of the first classes: 8 × 8 pixels from −1 to 1."""
+    """Scikit-learn's digits of the first classes: 8 × 8 pixels from −1 to 1, with a little noise.
+
+    Without it, pixels that are always white would have equal gradients, and which of these is larger would
+    be a matter of rounding.
+    """
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
     chosen = y < CLASSES
-    return torch.tensor(x[chosen]) / 8 - 1, torch.tensor(y[chosen])
+    noise = torch.randn(*x[chosen].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return torch.tensor(x[chosen]) / 8 - 1 + 0.05 * noise, torch.tensor(y[chosen])
 
 
 @cache

@@ -34,6 +34,8 @@ class Given:
     """Client, round, step, kind ("normal" or "uniform"), shape, stream → the draws of one training step."""
     generator: Callable[..., torch.Generator] = field(repr=False)
     """Purpose and keys → the random stream of that purpose."""
+    common_normal: Callable[..., Tensor] = field(repr=False)
+    """Purpose and shape → normal numbers that all parties can draw from the seed."""
     server_start: Mapping[str, Tensor]
     """What else the server starts from, such as the random weights of a generator: name → tensor."""
     client_start: Mapping[str, Tensor]

@@ -19,7 +19,7 @@ from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
-from methods.core.random import normal, uniform
+from methods.core.random import derive, normal, uniform
 from methods.core.task import Task, initial_tree
 from tests.references import data
 from tests.references.given import Given
@@ -118,6 +118,9 @@ def given_of(problem: Problem, case: Case, participation: float) -> Given:
         orders=problem.orders,
         noise=noise_of(problem),
         generator=task.generator,
+        common_normal=lambda purpose, shape: normal(
+            derive(task.seed, purpose), 0, shape, torch.device("cpu")
+        ),
         server_start=flat(untrained.server(task)),
         client_start=flat(method.client(task)),
         domains=case.domains,

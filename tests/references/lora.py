@@ -26,12 +26,14 @@ class LoraLinear(nn.Module):
         self.base_layer = frozen
         self.lora_A = nn.ModuleDict({"shared": nn.Linear(frozen.in_features, RANK, bias=False)})
         self.lora_B = nn.ModuleDict({"shared": nn.Linear(RANK, frozen.out_features, bias=False)})
-        self.private: tuple[Tensor, Tensor, Tensor] | None = None
+        self.shared_gate = 1.0
+        self.private: tuple[Tensor, Tensor, Tensor | float] | None = None
         """A_p, B_p and the gate m, where there is a private branch."""
 
     def forward(self, x: Tensor) -> Tensor:
         scale = ALPHA / RANK
-        out: Tensor = self.base_layer(x) + scale * self.lora_B["shared"](self.lora_A["shared"](x))
+        shared = self.lora_B["shared"](self.lora_A["shared"](x))
+        out: Tensor = self.base_layer(x) + self.shared_gate * scale * shared
         if self.private is None:
             return out
         a, b, gate = self.private

@@ -54,6 +54,13 @@ def convolutions() -> tuple[nn.Module, nn.Module, nn.Module]:
     return encoder, nn.Linear(7, 5), nn.Linear(5, CLASSES)
 
 
+def on_pictures() -> tuple[nn.Module, nn.Module, nn.Module]:
+    encoder = nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2), nn.Tanh(), nn.Flatten(), nn.Linear(36, 7), nn.Tanh()
+    )
+    return encoder, nn.Identity(), nn.Linear(7, CLASSES)
+
+
 def seeded(build: Callable[[], Any]) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
@@ -89,7 +96,9 @@ NETWORKS = {
     "norm": alike(with_batch_norm),
     "cnn": alike(convolutions),
     "head": alike(linear, "vectors"),
+    "pictures": alike(on_pictures, "pictures"),
     "adapter": Network(lambda: clip.our_adapter(), lambda: clip.plain_adapter(), "vectors"),
     "prompts": Network(lambda: clip.our_prompts(), lambda: clip.plain_prompts(), "vectors"),
+    "context": Network(lambda: clip.our_context(), lambda: clip.plain_context(), "vectors"),
     "vit": Network(lambda: lora.our_transformer(), lambda: lora.plain_transformer(), "pictures"),
 }

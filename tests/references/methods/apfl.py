@@ -1,7 +1,7 @@
 """APFL: Deng et al., 2020, Algorithm 1.
 
-With v̄ = α v + (1 − α) w, every step: w ← w − η ∇f(w), v ← v − η α ∇f(v̄). Before a round's steps, on its first batch:
-α ← clip(α − η ⟨v − w, ∇f(v̄)⟩, 0, 1). A client predicts with α v + (1 − α) w, w the server's.
+With v̄ = α v + (1 − α) w, every step: w ← w − η ∇f(w), v ← v − η α ∇f(v̄). Before a round's steps, on its
+first batch: α ← clip(α − η ⟨v − w, ∇f(v̄)⟩, 0, 1). A client predicts with α v + (1 − α) w, w the server's.
 """
 
 from __future__ import annotations

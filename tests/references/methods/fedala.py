@@ -1,7 +1,8 @@
 """FedALA: Zhang et al., AAAI 2023.
 
-A client starts from s in the lower layers and from θ + (s − θ) ⊙ W in the upper ones, θ being its last model and s what
-it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. Its trained model is its own, too.
+A client starts from s in the lower layers and from θ + (s − θ) ⊙ W in the upper ones, θ being its last
+model and s what it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. It
+predicts with the mixture of the new s, its last model and its last W.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ class Reference(FedAvg):
     def start(self) -> None:
         self.own = {client: self.given.network() for client in self.given.data}
         upper = dict(self.upper(self.model))
-        self.w = {client: {name: torch.ones_like(leaf) for name, leaf in upper.items()} for client in self.own}
+        self.w = {
+            client: {name: torch.ones_like(leaf) for name, leaf in upper.items()} for client in self.own
+        }
 
     def upper(self, model: nn.Module) -> list[tuple[str, nn.Parameter]]:
         every = self.settings["layers"] == "all"
-        return [(name, leaf) for name, leaf in model.named_parameters() if every or name.startswith("classifier.")]
+        return [
+            (name, leaf) for name, leaf in model.named_parameters() if every or name.startswith("classifier.")
+        ]
 
     def client_round(self, client: int, number: int) -> nn.Module:
         x, y = self.given.data[client]
@@ -46,10 +51,14 @@ class Reference(FedAvg):
         self.own[client] = copy.deepcopy(model)
         return model
 
-    def mix(self, model: nn.Module, client: int, sent: dict[str, nn.Parameter], last: dict[str, nn.Parameter]) -> None:
+    def mix(
+        self, model: nn.Module, client: int, sent: dict[str, nn.Parameter], last: dict[str, nn.Parameter]
+    ) -> None:
         with torch.no_grad():
             for name, leaf in self.upper(model):
                 leaf.copy_(last[name] + (sent[name] - last[name]) * self.w[client][name])
 
     def predict_as(self, client: int, x: Tensor) -> Tensor:
-        return evaluated(self.own[client], x)
+        model = copy.deepcopy(self.model)
+        self.mix(model, client, dict(self.upper(self.model)), dict(self.upper(self.own[client])))
+        return evaluated(model, x)

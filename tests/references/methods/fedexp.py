@@ -1,6 +1,7 @@
 """FedExP: Jhunjhunwala, Wang and Joshi, ICLR 2023, Algorithm 1.
 
-Δ_k = x − y_k, η_g = max(1, Σ w_k ‖Δ_k‖² / (2 (‖Δ̄‖² + ε))), x ← x − η_g Δ̄; the mean of the last two iterates predicts.
+Δ_k = x − y_k, η_g = max(1, Σ w_k ‖Δ_k‖² / (2 (‖Δ̄‖² + ε))), x ← x − η_g Δ̄; the mean of the last two
+iterates predicts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """FedGA: Zhang et al., CVPR 2023 (FedDG-GA).
 
-Weights start uniform. After a round, g_k = loss_k(new global model) − loss_k(own model) on the client's validation data,
-and w_k ← w_k + s (1 − t/T) g_k / max|g|, clipped to [0, 1] and scaled to sum 1; a client measures the global model when it
-gets it in its next round. Among the clients of a round the weights are scaled to sum 1.
+Weights start uniform. After a round, g_k = loss_k(new global model) − loss_k(own model) on the client's
+validation data, and w_k ← w_k + s (1 − t/T) g_k / max|g|, clipped to [0, 1] and scaled to sum 1; a client
+measures the global model when it gets it in its next round. Among the clients of a round the weights are
+scaled to sum 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FedNova: Wang et al., NeurIPS 2020.
 
-x ← x − (Σ w_k a_k) Σ w_k (x − y_k) / a_k, a_k the sum of the weights that the client's gradients have in its update: counted
-here step by step.
+x ← x − (Σ w_k a_k) Σ w_k (x − y_k) / a_k, a_k the sum of the weights that the client's gradients have in
+its update: counted here step by step.
 """
 
 from __future__ import annotations

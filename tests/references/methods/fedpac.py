@@ -1,8 +1,9 @@
 """FedPAC: Xu et al., ICLR 2023.
 
-Client: statistics h_c = p_c μ_c and v of z under the body it was sent; the head alone, then the body on
-CE + λ mean_i ‖z_i − c_{y_i}‖² / D; class means under the new body. Server: bodies averaged, centres by counts, and for every
-client of the round the head Σ_j α_j head_j, α minimising Σ_j α_j² v_j + ‖Σ_j α_j (h_i − h_j)‖² over the simplex.
+Client: statistics h_c = p_c μ_c and v of z under the body it was sent; the head alone, then the body on CE
++ λ mean_i ‖z_i − c_{y_i}‖² / D; class means under the new body. Server: bodies averaged, centres by counts,
+and for every client of the round the head Σ_j α_j head_j, α minimising Σ_j α_j² v_j + ‖Σ_j α_j (h_i −
+h_j)‖² over the simplex.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """FedRoD: Chen and Chao, ICLR 2022, with linear personal heads.
 
-CE(G(z) + γ log n, y) + CE(sg[G(z)] + P(sg[z]), y), n_c the client's samples of class c; P is zero at the start and stays.
+CE(G(z) + γ log n, y) + CE(sg[G(z)] + P(sg[z]), y), n_c the client's samples of class c; P is zero at the
+start and stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FedSR: Nguyen, Torr and Lim, NeurIPS 2022.
 
-z ~ N(μ(x), σ(x)), μ the projector's output, σ = softplus of a layer beside it.
-CE(classifier(z), y) + α_L2R ‖z‖² + α_CMI KL(N(Cμ, |C|σ) ‖ N(r_y, s_y)); the probabilities of several draws are averaged.
+z ~ N(μ(x), σ(x)), μ the projector's output, σ = softplus of a layer beside it. CE(classifier(z), y) + α_L2R
+‖z‖² + α_CMI KL(N(Cμ, |C|σ) ‖ N(r_y, s_y)); the probabilities of several draws are averaged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """FedTGP with averaged weights: Zhang et al., AAAI 2024.
 
-Client: CE + λ · mean_i ‖z_i − P_{y_i}‖² / D. Server: P = Θ(R), Θ a two-layer perceptron, trained by SGD on the clients'
-class means p by CE(−(‖p − P‖ + δ · onehot(y)), y); δ is the largest over the classes of the distance to the nearest
-other class, between the means over the clients, at most `margin`.
+Client: CE + λ · mean_i ‖z_i − P_{y_i}‖² / D. Server: P = Θ(R), Θ a two-layer perceptron, trained by SGD on
+the clients' class means p by CE(−(‖p − P‖ + δ · onehot(y)), y); δ is the largest over the classes of the
+distance to the nearest other class, between the means over the clients, at most `margin`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Reference(FedAvg):
     def loss(self, model: Any, x: Tensor, y: Tensor, client: int, number: int, step: int) -> Tensor:
         z = model.encoder(x)
         terms = [
-            (sample - self.prototypes[label]).square().mean() if label in self.prototypes else sample.sum() * 0
+            (sample - self.prototypes[label]).square().mean()
+            if label in self.prototypes
+            else sample.sum() * 0
             for sample, label in zip(z, y.tolist(), strict=True)
         ]
         plain = F.cross_entropy(model.classifier(model.projector(z)), y)
@@ -74,7 +76,10 @@ class Reference(FedAvg):
             order = torch.randperm(len(points), generator=draw).tolist()
             for first in range(0, len(points), self.settings["server_batch"]):
                 chosen = [points[i] for i in order[first : first + self.settings["server_batch"]]]
-                p, y = torch.stack([point for point, _ in chosen]), torch.tensor([label for _, label in chosen])
+                p, y = (
+                    torch.stack([point for point, _ in chosen]),
+                    torch.tensor([label for _, label in chosen]),
+                )
                 apart = (p[:, None] - self.maker()[None]).square().sum(dim=2).clamp(min=1e-12).sqrt()
                 logits = -(apart + margin * F.one_hot(y, self.given.classes))
                 loss = F.cross_entropy(logits, y)

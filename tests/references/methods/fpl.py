@@ -1,7 +1,7 @@
 """FPL: Huang et al., CVPR 2023.
 
-CE + mean_i [ −log( Σ_{p ∈ P_y} e^{cos(z, p)/τ} / Σ_p e^{cos(z, p)/τ} ) + ‖z − p̄_y‖² / D ] over samples whose class has
-prototypes: the means of FINCH's clusters of the clients' class means.
+CE + mean_i [ −log( Σ_{p ∈ P_y} e^{cos(z, p)/τ} / Σ_p e^{cos(z, p)/τ} ) + ‖z − p̄_y‖² / D ] over samples
+whose class has prototypes: the means of FINCH's clusters of the clients' class means.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Reference(FedAvg):
         uploads = [class_means(model, *self.given.data[client]) for client, model in trained.items()]
         held = sorted({label for upload in uploads for label in upload})
         self.prototypes = {
-            label: finch(torch.stack([upload[label][0] for upload in uploads if label in upload])) for label in held
+            label: finch(torch.stack([upload[label][0] for upload in uploads if label in upload]))
+            for label in held
         }
         super().aggregate(trained, number)

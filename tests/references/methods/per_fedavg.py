@@ -1,8 +1,8 @@
 """Per-FedAvg: Fallah et al., NeurIPS 2020.
 
-D: the samples of a batch at even places, D′: those at odd ones. w̃ = w − α ∇f(w; D), u = ∇f(w̃; D′), and the optimiser steps
-along u, or along u − α [∇f(w + δu; D) − ∇f(w − δu; D)] / (2δ). A client's own model is what it was sent after plain SGD
-steps of rate α on the round's batches.
+D: the samples of a batch at even places, D′: those at odd ones. w̃ = w − α ∇f(w; D), u = ∇f(w̃; D′), and
+the optimiser steps along u, or along u − α [∇f(w + δu; D) − ∇f(w − δu; D)] / (2δ). A client's own model is
+what it was sent after plain SGD steps of rate α on the round's batches.
 """
 
 from __future__ import annotations

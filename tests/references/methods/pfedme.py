@@ -1,6 +1,7 @@
 """pFedMe: Dinh et al., NeurIPS 2020, Algorithm 1 with β = 1.
 
-θ = w = what was sent. Per batch: K steps θ ← θ − η_p (∇f(θ) + λ (θ − w)), then w ← w − η λ (w − θ). w is averaged, θ stays.
+θ = w = what was sent. Per batch: K steps θ ← θ − η_p (∇f(θ) + λ (θ − w)), then w ← w − η λ (w − θ). w is
+averaged, θ stays.
 """
 
 from __future__ import annotations

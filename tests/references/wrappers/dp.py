@@ -1,0 +1,41 @@
+"""DP-FedAvg: McMahan et al., ICLR 2018.
+
+Updates are clipped to S, their sum is divided by the planned m, and noise N(0, (zS/m)²) is added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tests.references.plain import Case, flat_parameters, set_parameters, trained_parameters
+
+
+def around(inner: Any) -> Any:
+    class Reference(inner):  # type: ignore[misc]
+        cases = (
+            Case({"clip": 0.5, "noise_multiplier": 0.3}),
+            Case({"clip": 50.0, "noise_multiplier": 0.001}),
+        )
+
+        def __init__(self, given: Any) -> None:
+            self.privacy = given.settings
+            super().__init__(given.inside())
+
+        def aggregate(self, trained: dict[int, Any], number: int) -> None:
+            clip, planned = self.privacy["clip"], len(self.given.rounds[number - 1])
+            x = flat_parameters(self.model).detach()
+            total = torch.zeros_like(x)
+            for model in trained.values():
+                update = flat_parameters(model).detach() - x
+                total = total + update * min(1.0, clip / float(update.norm()))
+            draw = self.given.generator("privacy noise", number - 1)
+            drawn = [
+                torch.randn(parameter.shape, generator=draw) for parameter in trained_parameters(self.model)
+            ]
+            noise = torch.cat([part.reshape(-1) for part in drawn])
+            size = self.privacy["noise_multiplier"] * clip / planned
+            set_parameters(self.model, x + total / planned + size * noise)
+
+    return Reference
