@@ -67,6 +67,23 @@ def _has(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """An average that a faithful rerun of a paper should reach, in percent."""
+
+    paper: str
+    at_least: float
+
+
+def threshold(suite: str, method: str, variant: str = "") -> Threshold | None:
+    """What a method should reach on a suite, in one of its variants; None if nothing is known."""
+    for _, paper in _files():
+        for goal in paper.get("thresholds", ()):
+            if (goal["suite"], goal["method"], goal.get("variant", "")) == (suite, method, variant):
+                return Threshold(paper["paper"], goal["at_least"])
+    return None
+
+
 @cache
 def papers() -> tuple[Paper, ...]:
     """Every paper of which numbers are known."""

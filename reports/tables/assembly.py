@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from bench.records.reader import Run
 from reports.numbers.scores import BOUNDS, RowKey, RowScores, by_bounds, reference_of
-from reports.published.printed import Printed, printed_numbers
+from reports.published.printed import Printed, printed_numbers, threshold
 from reports.tables.caption import caption
 from reports.tables.columns import Column, differences, printed
 from reports.tables.notes import footnotes_for, reference_note, row_notes, row_signs
-from reports.tables.table import Entry, Footnote, Row, Table
+from reports.tables.table import Entry, Footnote, Row, Table, number
 
 NOT_CONCERNED = Entry("")
 
@@ -67,10 +67,28 @@ def printed_beside(
 ) -> tuple[list[Column], list[Footnote]]:
     """Columns with the printed numbers and our difference to them, and footnotes with their sources."""
     numbers, sources = printed_averages(run, {row.key: row for row in rows}, variant)
+    goals = threshold_notes(run, rows, avg, variant)
     if not numbers:
-        return [], []
+        return [], goals
     beside = [printed(heading, numbers), differences(difference, avg, numbers)]
-    return beside, [*sources, Footnote("Difference: ours minus printed, in percentage points.")]
+    return beside, [*sources, Footnote("Difference: ours minus printed, in percentage points."), *goals]
+
+
+def threshold_notes(run: Run, rows: Sequence[RowScores], avg: Column, variant: str) -> list[Footnote]:
+    """Whether rows reach what a faithful rerun should, where that is known and they have an average."""
+    notes = []
+    for row in rows:
+        goal, mean = threshold(run.suite.name, row.method, variant), avg.entries[row.key].mean
+        if goal is not None and mean is not None:
+            where = f"{row.label}, {variant}" if variant else row.label
+            verdict = "passed" if mean >= goal.at_least else "failed"
+            notes.append(
+                Footnote(
+                    f"Threshold of {goal.paper}: {where} should reach {number(goal.at_least)}: "
+                    f"{number(mean)}, {verdict}."
+                )
+            )
+    return notes
 
 
 def printed_averages(

@@ -12,8 +12,8 @@ from bench.records.reader import load_run
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from reports.page.papers import paper_content
-from reports.published.printed import printed_numbers
-from reports.tables.kinds import domain_table
+from reports.published.printed import printed_numbers, threshold
+from reports.tables.kinds import domain_table, variant_table
 from tests.kit.run_folders import Planned, write_run
 
 PAPERS = [
@@ -84,6 +84,29 @@ def test_fedavg_with_plain_sgd_is_not_the_papers_fedavg() -> None:
     assert found(0.9)
     assert not found(0.0)
     assert printed_numbers("office_caltech", "fedavg", {"optimiser": None}) is not None
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(0.96, "96.00, passed"), (0.94, "94.00, failed")])
+def test_a_table_says_whether_a_threshold_is_reached(level: float, verdict: str, tmp_path: Path) -> None:
+    cells = [
+        Planned(method, seed, (level,), variant=variant)
+        for method in ("fedavg", "ggeur+fedavg")
+        for variant in ("β=0.1", "β=0.5")
+        for seed in range(3)
+    ]
+    run = write_run(tmp_path, cells, kind="variants", suite="cifar10_label_skew", domains=("cifar10",))
+    found = [note.text for note in variant_table(load_run(run)).footnotes if "Threshold" in note.text]
+    assert found == [f"Threshold of ggeur_cvpr2025: ggeur+fedavg, β=0.1 should reach 95.00: {verdict}."]
+
+
+def test_thresholds_are_of_rows_that_can_be_run() -> None:
+    goals = [goal for paper in PAPERS for goal in paper.get("thresholds", ())]
+    assert len(goals) == 3
+    for goal in goals:
+        cells = plan_cells(load_suite(goal["suite"]))
+        assert (goal["method"], goal.get("variant", "")) in {(cell.method, cell.variant) for cell in cells}
+        assert threshold(goal["suite"], goal["method"], goal.get("variant", "")) is not None
+    assert threshold("cifar10_label_skew", "ggeur+fedavg", "β=0.5") is None
 
 
 def test_what_no_paper_prints_is_none() -> None:
