@@ -62,10 +62,9 @@ class APFL(FedAvg):
         start, first = Tree({"alpha": client["alpha"]}), next(iter(batches))._replace(terms=None)
         return train(start, loss, [first], step, mode=task.mode)["alpha"].clamp(0, 1)
 
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        if client is None:
-            return task.logits(server["model"], x)
-        return task.logits(mixed(task, client["model"], server["model"], client["alpha"]), x)
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        shared: Tree = server["model"]
+        return shared if client is None else mixed(task, client["model"], shared, client["alpha"])
 
 
 def mixed(task: Task, own: Tree, shared: Tree, alpha: Tensor) -> Tree:

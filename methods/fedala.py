@@ -6,8 +6,8 @@ before its first round) and s what it was sent now, the client starts from
     θ̂ = s + (θ − s) ⊙ (1 − W),    W ← clip(W − η_w ∇_W f(θ̂), 0, 1),
 which is θ + (s − θ) ⊙ W. W is 1 at the start and stays with the client; in every round it takes `passes`
 passes over the client's samples, in their order, in pieces of 128, one step of plain SGD each. Then the
-client trains θ̂ as in FedAvg; its model travels, is averaged, and is also the client's own, with which it
-predicts.
+client trains θ̂ as in FedAvg; its model travels, is averaged, and is its θ of the next round. A client
+predicts with the θ̂ of the server's new model, its own θ and its W as they are, as the public code does.
 
 Defaults: η_w = 1 and the classifier as the layers on top (p = 1), as in the paper. Deviations: the paper
 learns W on a random 80 % of the samples, and in a client's second round until its loss settles; here W takes
@@ -56,6 +56,10 @@ class FedALA(FedAvg):
         start = mixed(message["model"], client["model"], weights)
         y = task.train(start, self.objective(task, client, message), batches)
         return {"model": y}, {"model": y, "weights": weights}
+
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        shared: Tree = server["model"]
+        return shared if client is None else mixed(shared, client["model"], client["weights"])
 
     def learnt(self, task: Task, client: State, message: Message, batches: Batches) -> Tree:
         """W after its steps of the round."""

@@ -5,15 +5,25 @@ Engineering Bulletin 2023. The adapter Linear–Tanh–Linear–Softmax makes a 
 scaled cosines between the weighted features and the text features of the classes' prompts. Only the adapter
 is trained, sent and averaged, as in FedAvg.
 
-Deviations: the public code has β₂ = 0.98 and ε = 1e-6 in Adam, a contrastive loss within the batch and a
-uniform average; here Adam has its usual values, the loss is the cross-entropy over classes, and averages are
-FedAvg's.
+Deviations: the public code has β₂ = 0.98 and ε = 1e-6 in Adam, a contrastive loss within the batch (`loss`)
+and a uniform average (`weighting`); here Adam has its usual values, the loss is the cross-entropy over
+classes, and averages are FedAvg's. The contrastive loss of a batch pairs every image with the text of its
+class, and is the mean of the two cross-entropies that tell the right text among the batch's texts and the
+right image among its images; images of one class are each other's wrong answers, as in the public code.
 """
 
-from methods.base import Task
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.core.fields import option
 from methods.core.optimisers import Adam, Optimiser
 from methods.fedavg import FedAvg
-from methods.modules.clip import FeatureAdapter
+from methods.modules.clip import CosineClassifier, FeatureAdapter
+from methods.shared.label_counts import ABSENT
+from methods.shared.losses import on_sphere
 
 
 class FedCLIP(FedAvg):
@@ -22,7 +32,30 @@ class FedCLIP(FedAvg):
 
     optimiser: Optimiser | None = Adam(lr=5e-5, weight_decay=0.2)
     """The clients' optimiser: Adam with rate 5e-5 and weight decay 0.2 as in the paper."""
+    loss: Literal["classes", "contrastive"] = option("classes")
+    """The cross-entropy over all classes, or the public code's contrast within a batch."""
 
     def check(self, task: Task) -> None:
         if not isinstance(task.model.projector, FeatureAdapter):
             raise ValueError("trains CLIP's adapter alone: give it no model, or clip_adapter")
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        if self.loss == "classes":
+            return super().objective(task, client, message)
+        classifier = task.model.classifier
+        assert isinstance(classifier, CosineClassifier)
+
+        def loss(y: Tree, batch: Batch) -> Tensor:
+            images, texts = on_sphere(task.embed(y, batch.x)), classifier.text[batch.y]
+            return batch.mean(contrast(classifier.scale * images @ texts.T, batch))
+
+        return loss
+
+
+def contrast(logits: Tensor, batch: Batch) -> Tensor:
+    """Per sample the mean of both cross-entropies; `logits`: images × texts, with pairs on the diagonal."""
+    if batch.mask is not None:
+        real = batch.mask > 0
+        logits = torch.where(real[:, None] & real, logits, ABSENT)
+    both = logits.log_softmax(dim=1) + logits.log_softmax(dim=0)
+    return -both.diagonal() / 2

@@ -62,7 +62,7 @@ class FedFA(FedAvg):
 
 def channel_sum(z: Tensor, batch: Batch) -> Tensor:
     """Per channel, the sum over the real samples."""
-    return z.sum(dim=0) if batch.mask is None else batch.mask @ z
+    return z.sum(dim=0) if batch.mask is None else (batch.mask[:, None] * z).sum(dim=0)
 
 
 def noise_scale(z: Tensor, batch: Batch, gamma: Tensor) -> Tensor:

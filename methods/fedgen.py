@@ -11,19 +11,22 @@ where the first argument of KL has no gradient. α and β shrink by a factor of 
 round, before the generator has learnt anything, there are no such terms. α = β = 0 is FedAvg with a generator
 that is not used.
 
-Deviations: the paper takes the CE of the heads' mean logits, this the mean of their CEs; the generator has no
-batch norm and no weight decay (public code: 1e-2), its optimiser starts fresh every round, and ŷ follows p̂ as
-printed (public code: all labels alike).
+Deviations: the paper takes the CE of the heads' mean logits, this the mean of their CEs (`teachers`); the
+generator has no batch norm and no weight decay (public code: 1e-2, `server_weight_decay`), its optimiser
+starts fresh every round, and ŷ follows p̂ as printed (public code: all labels alike).
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 from torch.func import vmap
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.core.fields import option
 from methods.core.optimisers import Adam
 from methods.core.training import train
 from methods.fedavg import FedAvg
@@ -55,6 +58,11 @@ class FedGen(FedAvg):
     """Generated vectors per generator step; 128 as in the public code."""
     server_lr: float = Field(default=3e-4, gt=0)
     """The generator's learning rate (Adam); 3e-4 as in the public code."""
+    server_weight_decay: float = option(0.0, ge=0)
+    """The weight decay of the generator's optimiser; 1e-2 in the public code."""
+    teachers: Literal["losses", "logits"] = option("losses")
+    """What is averaged over the clients' heads with the weights w: their losses, or their logits, of which
+    the loss is then taken, as in the paper."""
 
     def server(self, task: Task) -> State:
         return super().server(task) | {
@@ -113,13 +121,19 @@ class FedGen(FedAvg):
 
         def loss(generator: Tree, batch: Batch) -> Tensor:
             z = make_latent(generator, batch.x, batch.y)
-            log_p = vmap(lambda head: task.logits_from(head, z))(heads).log_softmax(dim=-1)
-            losses = -log_p[:, torch.arange(len(z)), batch.y]
-            taught = (shares[:, batch.y] * losses).sum(dim=0).mean()
+            logits = vmap(lambda head: task.logits_from(head, z))(heads)
+            weights = shares[:, batch.y]
+            if self.teachers == "logits":
+                taught = F.cross_entropy((weights[:, :, None] * logits).sum(dim=0), batch.y)
+            else:
+                losses = -logits.log_softmax(dim=-1)[:, torch.arange(len(z), device=z.device), batch.y]
+                taught = (weights * losses).sum(dim=0).mean()
             return taught + self.eta * diversity_loss(batch.x, z)
 
         draws = self.draws(task, int(server["rounds"]), counts.sum(dim=0))
-        return train(server["generator"], loss, draws, Adam(lr=self.server_lr))
+        return train(
+            server["generator"], loss, draws, Adam(lr=self.server_lr, weight_decay=self.server_weight_decay)
+        )
 
     def draws(self, task: Task, number: int, counts: Tensor) -> Iterator[Batch]:
         """Noise and labels for the generator's steps of a round."""

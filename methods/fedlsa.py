@@ -99,7 +99,7 @@ class FedLSA(FedAvg):
         return loss
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
-        message = {key: server[key] for key in ("model", "anchors") if key in server}
+        message: Message = {key: server[key] for key in ("model", "anchors") if key in server}
         if self.share_projector:
             return message
         return message | {"model": server["model"].without(own_leaves(task))}

@@ -13,7 +13,7 @@ left over are not uploaded. Images are averaged as the floats that models see. Î
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -32,8 +32,8 @@ class FedMix(FedAvg):
 
     lam: float = Field(default=0.1, ge=0, le=1)
     """Î», the share of the averaged samples; the paper uses 0.05 to 0.2."""
-    group_size: int = Field(default=5, ge=1)
-    """M, how many samples are averaged; 5 is among the paper's sizes."""
+    group_size: Annotated[int, Field(ge=1)] | Literal["all"] = 5
+    """M, how many samples are averaged; 5 is among the paper's sizes. `all`: one mean per client."""
     variant: Literal["taylor", "naive"] = "taylor"
     """The paper's FedMix (`taylor`), or its NaiveMix: the loss at the mixed inputs themselves."""
 
@@ -75,13 +75,14 @@ class FedMix(FedAvg):
 class MeansUp(Upload):
     """Every client sends the means of its groups of samples."""
 
-    group_size: int
+    group_size: int | Literal["all"]
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         pieces = [(task.floats(batch.x), one_hot(batch.y, task.classes)) for batch in batches.once()]
         x, y = (torch.cat(part) for part in zip(*pieces, strict=True))
         order = next(iter(batches)).uniform(len(y)).argsort()
-        groups = order[: len(y) - len(y) % self.group_size].view(-1, self.group_size)
+        size = len(y) if self.group_size == "all" else self.group_size
+        groups = order[: len(y) - len(y) % size].view(-1, size)
         return {"x": x[groups].mean(dim=1), "y": y[groups].mean(dim=1)}, {}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:

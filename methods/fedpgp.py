@@ -71,9 +71,9 @@ class FedPGP(PromptFL):
         y = train(start, loss, batches, task.optimiser, {*task.trainable, *FACTORS}, task.mode)
         return {"model": y.without(FACTORS)}, {"factors": y.only(FACTORS)}
 
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        model = server["model"]
-        return task.logits(model if client is None else own_words(model, client["factors"]), x)
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        shared: Tree = server["model"]
+        return shared if client is None else own_words(shared, client["factors"])
 
 
 def own_words(model: Tree, factors: Tree) -> Tree:

@@ -4,7 +4,9 @@ Tan et al., "FedProto: Federated Prototype Learning across Heterogeneous Clients
 Client: CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over the samples whose class has a global prototype (D = width of
 z); afterwards its prototypes are its class means of z under its final model. Server: per class the mean over
 the clients that hold it, or the mean weighted by count. In the first round there is no prototype, so no term.
-The pull acts on each sample, as in the public code; Eq. 6-8 print it for the client's class means.
+The pull acts on each sample and is squared, as in the public code; Eq. 6-8 print it for the client's class
+means, without the square (`pull`, `squared`). Prototypes are means under the final model, for which one pass
+over a client's samples is enough; for several prototypes per class there is `fpl`.
 
 A client predicts the class whose global prototype is nearest to z, as in the paper, or with its own
 classifier (`prediction`). All clients begin with the same weights.

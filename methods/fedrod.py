@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
 from methods.core.training import train
 from methods.fedavg import FedAvg
+from methods.shared.label_counts import label_counts
 
 OWN = "own"
 HEAD = "classifier."
@@ -42,7 +43,8 @@ class FedRoD(FedAvg):
         return {"head": task.initial.only(name for name in task.initial if name.startswith(HEAD)).zeros()}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        prior = self.gamma * class_counts(task, batches).clamp(min=LEAST).log()
+        counts = label_counts(batches, task.classes).to(torch.get_default_dtype())
+        prior = self.gamma * counts.clamp(min=LEAST).log()
         own = Tree({f"{OWN}.{name}": leaf for name, leaf in client["head"].items()})
 
         def loss(y: Tree, batch: Batch) -> Tensor:
@@ -54,17 +56,7 @@ class FedRoD(FedAvg):
         y = train(message["model"] | own, loss, batches, task.optimiser, {*task.trainable, *own}, task.mode)
         return {"model": y.without(own)}, {"head": y.below(OWN)}
 
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
-        z = task.embed(server["model"], x)
-        shared = task.classify(server["model"], z)
-        return shared if client is None else shared + task.classify(client["head"], z)
-
-
-def class_counts(task: Task, batches: Batches) -> Tensor:
-    """The client's number of samples of every class."""
-    classes = torch.arange(task.classes, device=task.device)[:, None]
-    counts = torch.zeros(task.classes, device=task.device)
-    for batch in batches.once():
-        members = (batch.y == classes).float()
-        counts = counts + (members if batch.mask is None else members * batch.mask).sum(dim=1)
-    return counts
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
+        shared: Tree = server["model"]
+        # the sum of two linear heads is the head of the summed weights
+        return shared if client is None else shared | (shared.only(client["head"]) + client["head"])

@@ -20,6 +20,7 @@ from bench.data.unseen import divided
 from bench.encoders import encoder_spec
 from bench.engine.attacks import Attack, flipped
 from bench.engine.batch_norm import check_last_batches
+from bench.engine.devices import autocast_dtype, best_device, sent
 from bench.engine.preparation import recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError
@@ -33,6 +34,7 @@ from methods.core.batches import Samples
 from methods.core.optimisers import Optimiser
 from methods.core.random import derive
 from methods.core.task import Task, initial_tree
+from methods.core.training import ONE_CLIENT
 from methods.core.tree import Tree
 
 
@@ -119,13 +121,6 @@ def check_partition(config: CellConfig, data_root: Path | None) -> None:
     partition_of(config, load_dataset(config.dataset.name, config.dataset.options, data_root))
 
 
-def best_device(gpus: float) -> torch.device:
-    """CUDA for those who were given a share of it, Apple's GPU where there is one, else the CPU."""
-    if gpus > 0 and torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
 def _method(config: CellConfig) -> FedAlgorithm:
     name = config.method.name
     return validated(METHODS.load(name), config.method.hyperparameters, f"method '{name}'")
@@ -169,6 +164,7 @@ def _task(
         input_shape=first.x.shape[1:],
         records_losses=config.evaluation.losses,
         rounds=config.training.rounds,
+        mode=ONE_CLIENT._replace(precision=autocast_dtype(config.training.precision)),
     )
 
 
@@ -219,7 +215,7 @@ def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -
         x = x.float()
     if x.dim() == 4:  # indexing keeps this layout, in which convolutions and pooling are far quicker
         x = x.contiguous(memory_format=torch.channels_last)
-    return Samples(x.to(device), y.to(device))
+    return Samples(sent(x, device), sent(y, device))
 
 
 def _test_sets(dataset: Dataset, partition: Partition, device: torch.device) -> dict[str, Samples]:
@@ -235,7 +231,7 @@ def _test_sets(dataset: Dataset, partition: Partition, device: torch.device) -> 
 
 
 def _own_test(group: Collection[Client], device: torch.device) -> dict[str, torch.Tensor]:
-    return {domain: torch.from_numpy(at).to(device) for domain, at in pooled_test(group).items()}
+    return {domain: sent(torch.from_numpy(at), device) for domain, at in pooled_test(group).items()}
 
 
 def _fingerprints(dataset: Dataset, partition: Partition, task: Task, notes: Sequence[str]) -> Fingerprints:

@@ -13,6 +13,7 @@ from typing import Any
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
 from bench.engine.conditions import Conditions
+from bench.engine.devices import use_precision
 from bench.engine.early_stopping import ChosenRound
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation
@@ -52,6 +53,7 @@ class CellRun:
         self._hosts = make_hosts(assembled.problem, config, conditions)
         self._federation = Federation(assembled.problem, self._hosts.hosts, config.training.participation)
         self._device = assembled.problem.task.device
+        use_precision(config.training.precision, self._device)
         self._rounds: list[RoundRecord] = []
         rule = config.training.early_stop
         self._chosen = ChosenRound(rule) if rule is not None else None

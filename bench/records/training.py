@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -51,6 +51,13 @@ class EarlyStop(Section):
     """By how much the accuracy, a share of 1, must rise to count as better."""
 
 
+Precision: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16"]
+
+
+def _is_fp32(value: object) -> bool:
+    return value == "fp32"
+
+
 class Training(Section):
     """How clients train, the same for every method of a table."""
 
@@ -66,6 +73,10 @@ class Training(Section):
     """Share of the clients that take part in a round."""
     optimiser: dict[str, Any]
     """The clients' optimiser and its settings."""
+    precision: Precision = Field(default="fp32", exclude_if=_is_fp32)
+    """The numbers in which clients compute losses and gradients: float32; the same with matrix products in
+    TF32 (`tf32`, CUDA alone); or, where `torch.autocast` finds it safe, bfloat16 (`bf16`) or float16 (`fp16`,
+    CUDA alone, the loss scaled by 1024). Weights, updates and evaluation stay in float32."""
     schedule: ScheduleChoice = Field(default=None, exclude_if=is_none)
     """How the clients' learning rates change over the rounds; None: they are constant."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1, exclude_if=is_zero)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from bench.engine.assembly import Assembled, assemble, check_method, check_partition
 from bench.engine.conditions import Conditions
+from bench.engine.devices import best_device, check_precision
 from bench.engine.executors import check_executor
 from bench.suite.planning import PlannedCell
 
@@ -26,6 +27,7 @@ def check_before_start(
         for cell in group:
             setting = cell.config.workload
             if setting not in settings:
+                check_precision(cell.config.training.precision, best_device(conditions.gpus))
                 if cell.config.encoder is not None:
                     say(f"encoder: {cell.config.encoder.name}; features that are not cached are computed now")
                 settings[setting] = assemble(cell.config, conditions.data_root)

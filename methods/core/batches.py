@@ -16,6 +16,7 @@ from torch import Tensor
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
 from methods.core.rows import rows
+from methods.core.stacking import rows_in_turn
 
 
 class Samples(NamedTuple):
@@ -176,12 +177,11 @@ class PaddedBatches(NamedTuple):
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         # What is small is computed for all steps at once: on a GPU, every operation costs a launch.
-        count = self.order.shape[0]
-        labels = rows(self.y, self.order.reshape(-1)).view(self.order.shape)
-        keys = self.key + torch.arange(count, device=self.y.device)
+        order = rows_in_turn(self.order)
+        labels = rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape))
+        keys = self.key + torch.arange(len(order), device=self.y.device)
         shares = None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        for step in range(count):
-            at = self.order[step]
+        for step, at in enumerate(order):
             batch = Batch(
                 rows(self.x, at),
                 labels[step],

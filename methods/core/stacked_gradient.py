@@ -54,7 +54,11 @@ def vector_gradient(value: Value, vector: Tensor, shapes: Sequence[torch.Size], 
     with outside():
         losses = stack_of(loss)
         grads = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
-        whole = torch.cat([grad.reshape(count, -1) for grad in grads], dim=1)
+        whole = torch.empty(count, sum(sizes), dtype=vector.dtype, device=losses.device)
+        places = [
+            part.view(count, *shape) for part, shape in zip(whole.split(sizes, dim=1), shapes, strict=True)
+        ]
+        torch._foreach_copy_(places, list(grads))
     return one_of(whole)
 
 

@@ -46,4 +46,13 @@ def one_of(stack: Tensor) -> Tensor:
     return _add_batch_dim(stack, 0, level)
 
 
-__all__ = ["AVAILABLE", "in_stack", "is_stacked", "one_of", "outside", "stack_of"]
+def rows_in_turn(tensor: Tensor) -> list[Tensor]:
+    """One client's rows, one after the other; those of all clients lie together in memory."""
+    if not in_stack(tensor):
+        return list(tensor.unbind(0))
+    with outside():
+        rows = stack_of(tensor).transpose(0, 1).contiguous().unbind(0)
+    return [one_of(row) for row in rows]
+
+
+__all__ = ["AVAILABLE", "in_stack", "is_stacked", "one_of", "outside", "rows_in_turn", "stack_of"]

@@ -153,7 +153,7 @@ class Task:
 
     def computed(self, mode: Mode) -> Task:
         """The same task with gradients computed another way."""
-        return replace(self, mode=mode)
+        return replace(self, mode=mode._replace(precision=self.mode.precision))
 
 
 def initial_tree(model: nn.Module) -> Tree:

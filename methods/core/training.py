@@ -24,79 +24,95 @@ TOTAL = "loss"
 """The name under which the whole loss is recorded beside its terms."""
 
 
+SCALE = 1024.0
+"""Of a loss whose gradients are computed in float16."""
+
+
 class Mode(NamedTuple):
     """How gradients and updates are computed: for one client at a time, or for a stack inside `vmap`."""
 
-    train: Callable[[list[str], Tensors, dict[str, Tensor], Loss, Iterable[Batch], Optimiser], Tensors]
-    """From names, leaves to train, fixed leaves, loss, batches and optimiser to the trained leaves."""
+    train: Callable[[_Aim, Tensors, Iterable[Batch], Optimiser], Tensors]
+    """From the leaves to train to the trained leaves."""
     gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
     """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
     own: Callable[[Tensor], Tensor]
     """A copy of a fixed leaf where layers may write into it, as batch norm does."""
+    precision: torch.dtype | None = None
+    """What losses and gradients are computed in where that is safe; None: as the numbers come."""
+
+
+class _Aim(NamedTuple):
+    """What is minimised."""
+
+    loss: Loss
+    names: list[str]
+    fixed: dict[str, Tensor]
+    precision: torch.dtype | None
+
+    @property
+    def scale(self) -> float:
+        """What the loss is multiplied by, since small gradients would be 0 in float16."""
+        return SCALE if self.precision == torch.float16 else 1.0
+
+    def value(self, batch: Batch, leaves: Tensors) -> Tensor:
+        params = Tree({**self.fixed, **dict(zip(self.names, leaves, strict=True))})
+        with drawing_from(batch.key):
+            if self.precision is None:
+                return batch.term(TOTAL, self.loss(params, batch))
+            with torch.autocast(batch.y.device.type, self.precision):
+                value = self.loss(params, batch).float()
+        value = batch.term(TOTAL, value)
+        return value if self.scale == 1 else value * self.scale
+
+    def unscaled(self, grads: Tensors) -> Tensors:
+        return grads if self.scale == 1 else [grad / self.scale for grad in grads]
 
 
 def _gradient_of_one(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
     leaves = [param.detach().requires_grad_() for param in params]
-    value = _value(names, fixed, loss, batch, leaves)
+    value = _Aim(loss, names, fixed, precision=None).value(batch, leaves)
     return list(torch.autograd.grad(value, leaves, materialize_grads=True))
 
 
 def _gradient_in_stack(
     loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
 ) -> Tensors:
-    return stacked_gradient(partial(_value, names, fixed, loss, batch), params, like=batch.y)
+    aim = _Aim(loss, names, fixed, precision=None)
+    return stacked_gradient(partial(aim.value, batch), params, like=batch.y)
 
 
-def _train_one(
-    names: list[str],
-    params: Tensors,
-    fixed: dict[str, Tensor],
-    loss: Loss,
-    batches: Iterable[Batch],
-    optimiser: Optimiser,
-) -> Tensors:
+def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
     params = [param.clone() for param in params]
-    rates = optimiser.rates(names)
+    rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
     for batch in batches:
-        grads = _gradient_of_one(loss, names, params, fixed, batch)
+        leaves = [param.detach().requires_grad_() for param in params]
+        value = aim.value(batch, leaves)
+        grads = aim.unscaled(list(torch.autograd.grad(value, leaves, materialize_grads=True)))
         moved = optimiser.step(params, grads, memory, rates, IN_PLACE)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
-        del batch, grads, moved  # so that the next step's samples may take their place
+        del batch, leaves, value, grads, moved  # so that the next step's samples may take their place
     return params
 
 
-def _train_stack(
-    names: list[str],
-    params: Tensors,
-    fixed: dict[str, Tensor],
-    loss: Loss,
-    batches: Iterable[Batch],
-    optimiser: Optimiser,
-) -> Tensors:
+def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
     """One vector holds all parameters of a client, so that an update takes a few operations in all."""
     shapes = [param.shape for param in params]
     vector = torch.cat([param.reshape(-1) for param in params])
-    rates = _rates_of_vector(optimiser.rates(names), shapes, vector)
+    rates = _rates_of_vector(optimiser.rates(aim.names), shapes, vector)
     memory = optimiser.start([vector])
     for batch in batches:
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
-                _value(names, fixed, loss, batch, parts_of(vector, shapes))
+                aim.value(batch, parts_of(vector, shapes))
             batch = batch._replace(terms=None)
-        value = partial(_value, names, fixed, loss, batch)
-        grads = vector_gradient(value, vector, shapes, like=batch.y)
-        moved = optimiser.step([vector], [grads], memory, rates, VECTOR)
+        grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y)
+        moved = optimiser.step([vector], aim.unscaled([grads]), memory, rates, VECTOR)
         (vector,), memory = moved if batch.live is None else _choose(batch.live, moved, ([vector], memory))
-        del batch, value, grads, moved
+        del batch, grads, moved
     return parts_of(vector, shapes)
-
-
-def _value(names: list[str], fixed: dict[str, Tensor], loss: Loss, batch: Batch, leaves: Tensors) -> Tensor:
-    with drawing_from(batch.key):
-        return batch.term(TOTAL, loss(Tree({**fixed, **dict(zip(names, leaves, strict=True))}), batch))
 
 
 def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
@@ -122,7 +138,8 @@ def train(
     """Take one optimiser step per batch on the trainable leaves; a padded step changes nothing."""
     names = [name for name in start if trainable is None or name in trainable]
     fixed = {name: mode.own(leaf) for name, leaf in start.without(names).items()}
-    params = mode.train(names, [start[name] for name in names], fixed, loss, batches, optimiser)
+    aim = _Aim(loss, names, fixed, mode.precision)
+    params = mode.train(aim, [start[name] for name in names], batches, optimiser)
     trained = {**dict(zip(names, params, strict=True)), **fixed}
     return Tree({name: trained[name] for name in start})
 

@@ -2,8 +2,6 @@
 
 from abc import ABC, abstractmethod
 
-from torch import Tensor
-
 from methods.base import Batches, FedAlgorithm, Message, State, Task, Tree
 
 HEAD = "classifier."
@@ -36,6 +34,7 @@ class OwnPart(FedAlgorithm, ABC):
         y = task.train(message["model"] | own, self.objective(task, client, message), batches)
         return {"model": y.without(own)}, {"own": y.only(own)}
 
-    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         assert client is not None, "there is no global model"
-        return task.logits(server["model"] | client["own"], x)
+        own: Tree = server["model"] | client["own"]
+        return own

@@ -58,8 +58,8 @@ class TrainedPrototypes(PrototypeLearning, ABC):
     def draws(self, task: Task, number: int, p: Tensor, y: Tensor) -> Iterator[Batch]:
         """The uploaded class means in the steps of a round, in another order in every pass."""
         draw = task.generator("prototype steps", number)
-        for _ in range(self.server_epochs):
-            order = torch.randperm(len(y), generator=draw).to(y.device)
+        passes = [torch.randperm(len(y), generator=draw) for _ in range(self.server_epochs)]
+        for order in torch.stack(passes).to(y.device):
             for at in order.split(self.server_batch):
                 yield Batch(p[at], y[at])
 

@@ -1,7 +1,7 @@
 """What a round of a method costs on a GPU, counted on the pretended device.
 
 `python -m tests.kit.device_costs` prints the table of docs/device.md: kernels per local step, and moments per
-round at which host and device wait for each other.
+round at which host and device wait for each other. Names of methods as arguments restrict it to these.
 """
 
 from __future__ import annotations
@@ -9,12 +9,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
-
-import torch
 
 from bench.contract.runs import prepared
-from bench.contract.stage import ADAM, PLAIN
+from bench.contract.stage import ADAM, MOMENTUM, PLAIN, refusal_of, tiny_problem
 from bench.contract.subject import Subject
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -27,21 +24,19 @@ from tests.kit.contract import quick, wrapped
 from tests.kit.pretend_device import DEVICE, PretendDevice
 
 HOSTS = {"loop": LoopHost, "stacked": StackedHost}
-UNSTACKED = ("norm",)
-"""Small models that cannot be stacked."""
+OPTIMISERS = {"sgd": MOMENTUM, "adam": ADAM}
+"""SGD has momentum, weight decay and clipping; methods that refuse that are measured with plain SGD."""
 
 
 @dataclass(frozen=True)
-class Cost:
-    """One round after the first."""
+class Round:
+    """The second round of a run, and what was mixed before it."""
 
-    kernels: int
-    """Of the whole round."""
-    per_step: float
-    """Kernels that a further local step adds."""
+    steps: int
+    """Local steps that follow each other."""
+    kernels: Counter[str]
     waits: Counter[str]
     mixed: Counter[str]
-    operations: Counter[str]
 
 
 def on_device(problem: Problem) -> Problem:
@@ -56,44 +51,62 @@ def on_device(problem: Problem) -> Problem:
         task=replace(problem.task, model=model, initial=initial_tree(model)),
         train={client: moved(samples) for client, samples in problem.train.items()},
         validation={},
-        test={name: moved(samples) for name, samples in problem.test.items()},
+        test={},
         own_test={},
     )
 
 
-def cost(name: str, executor: str, optimiser: Optimiser = PLAIN) -> Cost:
+def measured_round(name: str, executor: str, optimiser: str = "sgd", epochs: int = 1) -> Round:
     """Of a registered method on the first small model that it accepts."""
-    one, two = (_second_round(name, executor, optimiser, epochs) for epochs in (1, 2))
-    kernels = sum(one[0].kernels.values()), sum(two[0].kernels.values())
-    per_step = (kernels[1] - kernels[0]) / (two[1] - one[1])
-    counts = one[0]
-    return Cost(kernels[0], per_step, counts.waits, two[0].mixed, two[0].kernels)
-
-
-def _second_round(name: str, executor: str, optimiser: Optimiser, epochs: int) -> tuple[Any, int]:
     subject = Subject(METHODS.load(name), quick(name))
+    assert subject.model is not None
+    chosen = accepted(subject, subject.model, OPTIMISERS[optimiser])
     with PretendDevice() as device:
-        problem = subject.problem(epochs=epochs, optimiser=optimiser)
-        problem = on_device(replace(problem, task=replace(problem.task)))
+        problem = on_device(tiny_problem(subject.method, subject.model, epochs=epochs, optimiser=chosen))
         federation = prepared(problem, HOSTS[executor](problem))
         federation.advance()
         mixed = Counter(device.counts.mixed)
         device.counts.reset()
         federation.advance()
-        device.counts.mixed.update(mixed)
-        steps = [-(-len(samples.y) // problem.batch_size) * epochs for samples in problem.train.values()]
-    return device.counts, max(steps) if executor == "stacked" else sum(steps)
+    steps = [-(-len(samples.y) // problem.batch_size) * epochs for samples in problem.train.values()]
+    counts = device.counts
+    serial = max(steps) if executor == "stacked" else sum(steps)
+    return Round(serial, counts.kernels, counts.waits, mixed + counts.mixed)
+
+
+def accepted(subject: Subject, model: str, optimiser: Optimiser) -> Optimiser:
+    return PLAIN if refusal_of(subject.method, model, optimiser) else optimiser
+
+
+def kernels_per_step(name: str, executor: str, optimiser: str = "sgd") -> float:
+    """How many kernels another local step adds."""
+    short, long = (measured_round(name, executor, optimiser, epochs) for epochs in (1, 2))
+    return (long.kernels.total() - short.kernels.total()) / (long.steps - short.steps)
 
 
 def names() -> list[str]:
     return [*METHODS.names(), *wrapped()]
 
 
+def row(name: str) -> str:
+    """A line of the table."""
+    numbers = []
+    for executor in HOSTS:
+        numbers += [f"{kernels_per_step(name, executor, optimiser):.0f}" for optimiser in OPTIMISERS]
+        numbers.append(str(measured_round(name, executor).waits.total()))
+    return f"| {name} | {' | '.join(numbers)} |"
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
+    print(
+        "| method | "
+        + " | ".join(
+            f"{executor}: {what}"
+            for executor in HOSTS
+            for what in ("kernels per step, SGD", "Adam", "waits per round")
+        )
+        + " |"
+    )
+    print("|---" + "|---:" * 6 + "|")
     for name in sys.argv[1:] or names():
-        for executor in HOSTS:
-            found = cost(name, executor)
-            print(name, executor, found.per_step, sum(found.waits.values()), dict(found.waits), dict(found.mixed))
-            print("   ", found.operations.most_common(60))
-        print("adam", cost(name, "stacked", ADAM).per_step)
+        print(row(name), flush=True)

@@ -26,8 +26,8 @@ DEVICE = torch.device("lazy", 0)
 CPU = torch.device("cpu")
 
 _VIEWS = frozenset(
-    "_reshape_alias _unsafe_view alias as_strided detach diagonal expand lift_fresh permute select slice split "
-    "split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as_real".split()
+    "_reshape_alias _unsafe_view alias as_strided detach diagonal expand lift_fresh permute select slice "
+    "split split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as_real".split()
 )
 _ALLOCATIONS = frozenset("empty empty_like empty_strided new_empty new_empty_strided".split())
 _ANSWERS = frozenset("_local_scalar_dense equal is_nonzero item".split())
@@ -168,6 +168,10 @@ def _place() -> str:
     """The innermost line of the project's own code."""
     for frame in reversed(traceback.extract_stack()):
         name = frame.filename.replace("\\", "/")
-        if "site-packages" not in name and ("/methods/" in name or "/bench/" in name) and "/tests/" not in name:
+        if (
+            "site-packages" not in name
+            and ("/methods/" in name or "/bench/" in name)
+            and "/tests/" not in name
+        ):
             return f"{name.rsplit('/', 1)[-1]}:{frame.lineno}"
     return "?"

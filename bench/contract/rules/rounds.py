@@ -95,7 +95,8 @@ def _starts(subject: Subject) -> Iterator[str]:
     """With vanishing steps, the server must get back a model that no client has seen before.
 
     A method whose steps do not vanish with the task's optimiser must at least return models as far apart as
-    those that were sent.
+    those that were sent. A model that comes back in another form, as factors of the same product, must
+    predict the same.
     """
     problem = subject.problem(optimiser=VANISHING)
     host = LoopHost(problem)
@@ -105,7 +106,7 @@ def _starts(subject: Subject) -> Iterator[str]:
         raise NotApplicableError("the server keeps no model")
     states = {client: host.state(client) for client in problem.train}
     sent = [noisy(model, torch.Generator().manual_seed(seed), size=0.5) for seed in (1, 2)]
-    returned = []
+    returned, rephrased = [], []
     for each in sent:
         server = with_served_model(federation.server, each)
         method, task = problem.method, problem.task
@@ -113,9 +114,12 @@ def _starts(subject: Subject) -> Iterator[str]:
         again = WatchedHost(problem)
         again.adopt(states)
         replies = again.run(last_phase(problem), 2, messages)
-        returned.append(served_model(method.aggregate(task, server, replies)))
+        after = method.aggregate(task, server, replies)
+        returned.append(served_model(after))
+        before, now = (predictions(problem, state, states[0]) for state in (server, after))
+        rephrased.append(bool(torch.isclose(before, now, atol=1e-3, rtol=1e-3).all()))
     missed = gaps(sent[0], returned[0], tolerance=0.02)
-    if missed and _apart(_difference(*returned), _difference(*sent)) > 0.25:
+    if missed and not all(rephrased) and _apart(_difference(*returned), _difference(*sent)) > 0.25:
         yield (
             "clients do not start from what the server sent in this round: with vanishing steps the server's "
             f"model comes back changed by up to {max(missed.values()):.2g} in {some(list(missed))}"

@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
+from bench.engine.devices import sent_orders
 from bench.engine.evaluation import Scores, score
 from bench.engine.problem import Problem
 from methods.base import Message, Reply, State, Task
@@ -46,8 +48,18 @@ class Hosts(Protocol):
 
 def is_finite(nest: Any) -> bool:
     """Whether there is no NaN and no infinity in it (a sum that overflows counts as infinite)."""
-    sums = [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
-    return not sums or bool(torch.isfinite(torch.stack(sums)).all())
+    return are_finite([nest])[0]
+
+
+def are_finite(nests: Sequence[Any]) -> list[bool]:
+    """The same of several, with one question to the device."""
+    sums = [
+        [leaf.sum(dtype=torch.float32) for leaf in leaves_of(nest) if leaf.is_floating_point()]
+        for nest in nests
+    ]
+    numbers = [each for of_one in sums for each in of_one]
+    answers = iter(torch.isfinite(torch.stack(numbers)).tolist() if numbers else [])
+    return [all([next(answers) for _ in of_one]) for of_one in sums]
 
 
 def merged(state: State, changes: State) -> State:
@@ -58,6 +70,16 @@ def merged(state: State, changes: State) -> State:
         else change
         for key, change in changes.items()
     }
+
+
+class Work(NamedTuple):
+    """What a client has computed: its reply, and what changed of its private state."""
+
+    client: int
+    samples: int
+    content: Message
+    state: State
+    terms: dict[str, Tensor] | None
 
 
 class Host(ABC):
@@ -73,29 +95,40 @@ class Host(ABC):
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         if phase == len(self._exchanges) - 1:
             return self.train(number, messages)
-        return [
+        works = [
             self.work(phase, number, client, message, self.problem.train[client])
             for client, message in messages
         ]
+        return self.judged(works)
 
     @abstractmethod
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         """The exchange that is repeated."""
 
-    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Reply:
-        """One client by itself."""
+    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Work:
+        """What one client computes by itself."""
         problem = self.problem
         in_round = phase == len(self._exchanges) - 1
         terms = LossTerms() if in_round and problem.task.records_losses else None
         prepare = problem.recipe.preparation(terms) if in_round else None
-        orders = [order.to(samples.y.device) for order in problem.orders(client, number, len(samples.y))]
+        orders = sent_orders(problem.orders(client, number, len(samples.y)), samples.y.device)
         renewed = partial(self.made, client, number) if self._resamples else None
         key = problem.key(client, number)
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
         task = self.task_in(number)
         content, state = self._exchanges[phase].local(task, self.state(client), message, batches)
-        reply = self.finish(client, len(samples.y), content, state, is_finite([content, state]))
-        return reply if terms is None else reply._replace(terms=terms.means())
+        return Work(client, len(samples.y), content, state, None if terms is None else terms.means())
+
+    def judged(self, works: Sequence[Work]) -> list[Reply]:
+        """The replies of clients, each with whether it can be used; asked of all at once.
+
+        A GPU would stand still for every question.
+        """
+        sound = are_finite([(work.content, work.state) for work in works])
+        return [
+            self.finish(work.client, work.samples, work.content, work.state, good)._replace(terms=work.terms)
+            for work, good in zip(works, sound, strict=True)
+        ]
 
     def task_in(self, number: int) -> Task:
         """The task of a round; made once per round, not once per client."""

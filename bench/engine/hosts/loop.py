@@ -20,10 +20,11 @@ class LoopHost(Host):
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         last = len(self._exchanges) - 1
-        return [
+        works = [
             self.work(last, number, client, message, self._samples(client, number))
             for client, message in messages
         ]
+        return self.judged(works)
 
     def _samples(self, client: int, number: int) -> Samples:
         if client in self._kept:

@@ -19,6 +19,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from bench.engine.assembly import assemble
 from bench.engine.conditions import Conditions
+from bench.engine.devices import use_precision
 from bench.engine.evaluation import Scores
 from bench.engine.hosts.loop import LoopHost
 from bench.records.config import CellConfig
@@ -34,6 +35,7 @@ class HostActor:
     def __init__(self, name: str, clients: list[int], config: CellConfig, conditions: Conditions) -> None:
         conditions.take_effect()
         assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
+        use_precision(config.training.precision, assembled.problem.task.device)
         self._host = LoopHost(assembled.problem, name)
 
     def ready(self) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
+from bench.engine.devices import sent_together
 from bench.engine.hosts.base import KEPT_BYTES, Host
 from bench.engine.problem import Problem
 from methods.base import Message, Reply, Task
@@ -141,7 +142,7 @@ class StackedHost(Host):
             "samples": torch.tensor(counts),
             "key": torch.tensor([self.problem.key(client, number) for client in clients]),
         }
-        return {key: None if part is None else part.to(pool.y.device) for key, part in parts.items()}
+        return sent_together(parts, pool.y.device)
 
 
 def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:

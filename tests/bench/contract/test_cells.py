@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from bench.engine.hosts.ray import RayHosts
 
 on_ray = pytest.mark.xdist_group("ray")
-SLOW = ("fed3r", "fedlora", "fedpft", "fedsdg", "ggeur+")
+SLOW = (
+    *("fed3r", "fedpft", "ggeur+"),
+    *("fedalt", "feddpa", "fedex_lora", "fedlora", "fedsa_lora", "fedsdg", "ffa_lora", "flexlora"),
+)
 """Their cells have a transformer, or embed the data first."""
 
 

@@ -16,14 +16,19 @@ from bench.engine.assembly import assemble
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.engine.peft_export import write_adapters
+from bench.errors import UserError
 from bench.models.adapters import AdapterSpec
 from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
 from bench.models.vit import load_weights, small_vit
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
+from methods.base import FedAlgorithm
+from methods.core.optimisers import SGD
 from methods.core.task import Task, initial_tree
 from methods.core.tree import Tree
+from methods.fedalt import FedALT
+from methods.fedex_lora import FedExLoRA
 from methods.modules.pixels import Pixels
 from methods.modules.split_model import SplitModel
 from tests.bench.models.test_adapters import OPTIONS
@@ -130,3 +135,12 @@ def tiny_backbone(model: SplitModel) -> nn.Module:
     plain = {name.replace(".base_layer.", "."): leaf for name, leaf in frozen.items()}
     vit.load_state_dict({name: plain[name] for name in vit.state_dict()})
     return vit
+
+
+@pytest.mark.parametrize(("method", "leaf"), [(FedExLoRA(), "base_layer.weight"), (FedALT(), "router")])
+def test_what_peft_has_no_place_for_is_refused(method: FedAlgorithm, leaf: str, tmp_path: Path) -> None:
+    model = seeded_model(Vit(), (3, 8, 8), 3, seed=0)
+    task = Task(model, initial_tree(model), 3, 2, SGD(lr=0.1), 0)
+    parameters = method.parameters(task, method.server(task), method.client(task))
+    with pytest.raises(UserError, match=rf"PEFT's format has no place for '.*{leaf}'"):
+        write_adapters(model, parameters, tmp_path)

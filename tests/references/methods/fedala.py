@@ -1,8 +1,8 @@
 """FedALA: Zhang et al., AAAI 2023.
 
 A client starts from s in the lower layers and from θ + (s − θ) ⊙ W in the upper ones, θ being its last
-model and s what it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. Its
-trained model is its own, too.
+model and s what it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. It
+predicts with the mixture of the new s, its last model and its last W.
 """
 
 from __future__ import annotations
@@ -59,4 +59,6 @@ class Reference(FedAvg):
                 leaf.copy_(last[name] + (sent[name] - last[name]) * self.w[client][name])
 
     def predict_as(self, client: int, x: Tensor) -> Tensor:
-        return evaluated(self.own[client], x)
+        model = copy.deepcopy(self.model)
+        self.mix(model, client, dict(self.upper(self.model)), dict(self.upper(self.own[client])))
+        return evaluated(model, x)
