@@ -27,8 +27,6 @@ from tests.references.harness import (
 )
 
 NAMES = (*METHODS.names(), *wrapped())
-WAITING: set[str] = set()
-"""Methods and wrappers that are new and whose references are being written."""
 
 COMPARISONS = [
     pytest.param(name, position, participation, kind, marks=pytest.mark.xdist_group(name))
@@ -45,8 +43,6 @@ def test_three_rounds_agree_with_the_reference(
     name: str, position: int, participation: float, kind: type[Host]
 ) -> None:
     reference = reference_of(name)
-    if reference is None and name.partition("+")[0] in WAITING:
-        pytest.skip("its reference is being written")
     assert reference is not None, f"{name} has no reference: see tests/references/__init__.py"
     case = reference.cases[position]
     with default_dtype(case.dtype):
@@ -77,11 +73,6 @@ def test_a_coefficient_that_is_one_percent_off_shows(name: str, coefficient: str
         expected = run_reference(name, problem, replace(told, settings=off))
         *_, (_, ours) = rounds_of(problem, LoopHost, participation=1.0)
         assert differences(ours, expected[-1], tolerance=1e-5)
-
-
-def test_none_that_has_a_reference_is_waiting_for_one() -> None:
-    names = {name.partition("+")[0]: name for name in NAMES}
-    assert [name for name in WAITING if name in names and reference_of(names[name])] == []
 
 
 @contextmanager
