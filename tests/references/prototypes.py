@@ -34,6 +34,9 @@ def global_means(
 
 def pull(z: Tensor, y: Tensor, prototypes: dict[int, Tensor], settings: Any) -> Tensor:
     """FedProto's term: per sample whose class has a prototype, a distance; the others count 0."""
+    if settings.get("pull") == "prototypes":  # the means of the batch's classes instead of its samples
+        labels = y.unique()
+        z, y = torch.stack([z[y == label].mean(dim=0) for label in labels]), labels
     if settings["normalize_prototypes"]:
         z = F.normalize(z, dim=1)
     known = sorted(prototypes)
@@ -42,7 +45,8 @@ def pull(z: Tensor, y: Tensor, prototypes: dict[int, Tensor], settings: Any) -> 
         if label not in prototypes:
             terms.append(sample.sum() * 0)
         elif settings["distance"] == "euclidean":
-            terms.append((sample - prototypes[label]).square().mean())
+            distance = (sample - prototypes[label]).square().mean()
+            terms.append(distance if settings.get("squared", True) else distance.sqrt())
         else:
             cosines = torch.stack([F.cosine_similarity(sample, prototypes[c], dim=0) for c in known])
             logits = cosines / settings["temperature"]

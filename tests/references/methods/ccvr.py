@@ -21,8 +21,8 @@ SIZES = {"samples_per_class": 4, "server_steps": 5, "server_batch": 4, "server_l
 
 class Reference(FedAvg):
     cases = (
-        Case(SIZES, dtype=torch.float32, tolerance=1e-4),  # moments are sent in single precision
-        Case(SIZES, model="head", dtype=torch.float32, tolerance=1e-4),
+        Case(SIZES, dtype=torch.float32, tolerance=1e-5),  # moments are sent in single precision
+        Case(SIZES, model="head", dtype=torch.float32, tolerance=1e-5),
         Case({**SIZES, "prediction": "averaged"}, dtype=torch.float32, tolerance=1e-5),
     )
 

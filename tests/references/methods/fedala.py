@@ -1,8 +1,8 @@
 """FedALA: Zhang et al., AAAI 2023.
 
-A client starts from s in the lower layers and from θ + (s − θ) ⊙ W in the upper ones, θ being its last
-model and s what it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. It
-predicts with the mixture of the new s, its last model and its last W.
+A client starts from s in the lower layers and from θ + (s − θ) ⊙ W in the upper ones, θ being its last model
+and s what it is sent; W starts at 1, takes SGD steps on all samples and is clipped to [0, 1]. It predicts
+with the same mixture of the server's new model and its own.
 """
 
 from __future__ import annotations

@@ -42,7 +42,11 @@ class Reference(FedAvg):
             | {"hidden": 8, "server_steps": 4, "server_batch": 7, "server_lr": 0.02},
             tolerance=1e-7,  # Adam makes whole steps of gradients that are little more than rounding
         ),
-        Case({"server_steps": 2, "hidden": 8, "noise_size": 3, "server_batch": 5, "alpha": 2.0, "beta": 0.0}),
+        Case(
+            {"server_steps": 2, "hidden": 8, "noise_size": 3, "server_batch": 5, "alpha": 2.0, "beta": 0.0}
+            | {"teachers": "logits", "server_weight_decay": 0.1},
+            tolerance=1e-7,
+        ),
     )
 
     def start(self) -> None:
@@ -80,15 +84,20 @@ class Reference(FedAvg):
     def teach(self, models: list[Any], of_class: Tensor, number: int) -> None:
         s, classes = self.settings, self.given.classes
         draw = self.given.generator("generator steps", number - 1)
-        optimiser = torch.optim.Adam(self.generator.parameters(), s["server_lr"])
+        decay = s.get("server_weight_decay", 0.0)
+        optimiser = torch.optim.Adam(self.generator.parameters(), s["server_lr"], weight_decay=decay)
         for _ in range(s["server_steps"]):
             labels = torch.multinomial(self.shares, s["server_batch"], replacement=True, generator=draw)
             noise = torch.randn(s["server_batch"], s["noise_size"], generator=draw)
             z = self.generator(noise, labels, classes)
-            taught = sum(
-                of_class[k][labels] * F.cross_entropy(head(model, z), labels, reduction="none")
-                for k, model in enumerate(models)
-            ).mean()
+            shares = [of_class[k][labels] for k in range(len(models))]
+            logits = [head(model, z) for model in models]
+            if s.get("teachers") == "logits":
+                mean = sum(share[:, None] * each for share, each in zip(shares, logits, strict=True))
+                taught = F.cross_entropy(mean, labels)
+            else:
+                losses = [F.cross_entropy(each, labels, reduction="none") for each in logits]
+                taught = sum(share * loss for share, loss in zip(shares, losses, strict=True)).mean()
             apart_noise = (noise[:, None] - noise[None]).square().mean(dim=2)
             apart = (z[:, None] - z[None]).abs().mean(dim=2)
             loss = taught + s["eta"] * torch.exp(-(apart_noise * apart).mean())

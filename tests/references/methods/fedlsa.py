@@ -34,18 +34,31 @@ class Reference(FedAvg):
         Case({"server_steps": 5, "server_lr": 0.05}),
         Case({"server_steps": 3, "compactness": False, "server_lr": 0.05}),
         Case({"server_steps": 3, "separation": False, "lam": 0.3, "server_lr": 0.05}, optimiser="adam"),
+        Case({"server_steps": 3, "anchor_optimiser": "sgd", "use_projector": False, "server_lr": 0.1}),
     )
+
+    def embedded(self, model: Any, x: Tensor) -> Tensor:
+        """h: on the sphere behind the projector, or before it."""
+        inside = self.settings.get("use_projector", True)
+        return F.normalize(model.embed(x) if inside else model.encoder(x), dim=1)
+
+    def classified(self, model: Any, h: Tensor) -> Tensor:
+        logits: Tensor = model.classifier(
+            h if self.settings.get("use_projector", True) else model.projector(h)
+        )
+        return logits
 
     def start(self) -> None:
         self.maker = AnchorMaker(self.given.server_start)
         self.train_anchors()
 
     def train_anchors(self) -> None:
-        optimiser = torch.optim.Adam(self.maker.parameters(), self.settings["server_lr"])
+        kind = torch.optim.SGD if self.settings.get("anchor_optimiser") == "sgd" else torch.optim.Adam
+        optimiser = kind(self.maker.parameters(), self.settings["server_lr"])
         tau, classes = self.settings["tau"], self.given.classes
         for _ in range(self.settings["server_steps"]):
             anchors = self.maker()
-            loss = F.cross_entropy(self.model.classifier(anchors), torch.arange(classes))
+            loss = F.cross_entropy(self.classified(self.model, anchors), torch.arange(classes))
             if self.settings["separation"]:
                 apart = [
                     sum((anchors[i] @ anchors[j] / tau).exp() for j in range(classes) if j != i)
@@ -59,8 +72,8 @@ class Reference(FedAvg):
         self.anchors = self.maker().detach()
 
     def loss(self, model: Any, x: Tensor, y: Tensor, client: int, number: int, step: int) -> Tensor:
-        h = F.normalize(model.embed(x), dim=1)
-        plain = F.cross_entropy(model.classifier(h), y)
+        h = self.embedded(model, x)
+        plain = F.cross_entropy(self.classified(model, h), y)
         if self.settings["compactness"]:
             term = F.cross_entropy(h @ self.anchors.T / self.settings["tau"], y)
         else:
@@ -73,7 +86,7 @@ class Reference(FedAvg):
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.model.classifier(F.normalize(self.model.embed(x), dim=1))
+            return self.classified(self.model, self.embedded(self.model, x))
 
     def server_state(self) -> dict[str, Tensor]:
         return {"anchors": self.anchors}

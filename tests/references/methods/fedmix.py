@@ -21,12 +21,13 @@ class Reference(FedAvg):
     cases = (
         Case({"lam": 0.2, "group_size": 2}),
         Case({"lam": 0.3, "group_size": 4, "variant": "naive"}, optimiser="adam"),
+        Case({"lam": 0.1, "group_size": "all"}),
     )
 
     def start(self) -> None:
         self.means: list[tuple[Tensor, Tensor]] = []
-        size = self.settings["group_size"]
         for client, (x, y) in self.given.data.items():
+            size = len(y) if self.settings["group_size"] == "all" else self.settings["group_size"]
             shuffled = self.given.noise(client, 0, 0, "uniform", (len(y),)).argsort()
             for first in range(0, len(y) - size + 1, size):
                 group = shuffled[first : first + size]

@@ -13,12 +13,12 @@ SIZES = {"components": 2, "em_steps": 3, "server_steps": 5, "server_batch": 13, 
 
 class Reference(FedAvg):
     cases = (
-        Case({**SIZES, "variance_floor": 0.01}, model="head", dtype=torch.float32, tolerance=1e-4),
+        Case({**SIZES, "variance_floor": 0.01}, model="head", dtype=torch.float32, tolerance=1e-5),
         Case(
             {**SIZES, "variance_floor": 0.05, "covariance": "spherical"},
             model="head",
             dtype=torch.float32,
-            tolerance=1e-4,
+            tolerance=1e-5,
         ),
     )
 

@@ -2,7 +2,7 @@
 
 CE + λ · mean_i [ −log( Σ_{p ∈ P_y} e^{s(z, p)/τ} / Σ_p e^{s(z, p)/τ} ) + 2 (cos(z, p̄_y) − 1)² ], s =
 max(cos, 0.01)^α. Clients send the means of FINCH's clusters of their z per class, the server clusters these
-again.
+again. z is what the classifier works on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Reference(FedAvg):
         self.prototypes: dict[int, Tensor] = {}
 
     def loss(self, model: Any, x: Tensor, y: Tensor, client: int, number: int, step: int) -> Tensor:
-        z = model.encoder(x)
+        z = model.embed(x)
         terms = []
         for sample, label in zip(z, y.tolist(), strict=True):
             if label not in self.prototypes:
@@ -40,7 +40,7 @@ class Reference(FedAvg):
             middle = self.prototypes[label].mean(dim=0)
             apart = 2 * (F.cosine_similarity(sample, middle, dim=0) - 1).square()
             terms.append(apart - (weights[label] / sum(weights.values())).log())
-        plain = F.cross_entropy(model.classifier(model.projector(z)), y)
+        plain = F.cross_entropy(model.classifier(z), y)
         return plain + self.settings["lam"] * torch.stack(terms).mean()
 
     def aggregate(self, trained: dict[int, Any], number: int) -> None:
@@ -48,7 +48,7 @@ class Reference(FedAvg):
         for client, model in trained.items():
             x, y = self.given.data[client]
             with torch.no_grad():
-                z = model.encoder(x)
+                z = model.embed(x)
             for label in y.unique().tolist():
                 sent.setdefault(label, []).append(finch(z[y == label]))
         self.prototypes = {label: finch(torch.cat(parts)) for label, parts in sent.items()}

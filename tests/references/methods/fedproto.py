@@ -17,6 +17,7 @@ class Reference(WithAveragedWeights):
         Case(),
         Case({"prototype_weighting": "weighted_mean", "distance": "cosine"}),
         Case({"normalize_prototypes": True, "prediction": "classifier"}, optimiser="adam"),
+        Case({"pull": "prototypes", "squared": False}, participation=1.0),
     )
 
     def start(self) -> None:

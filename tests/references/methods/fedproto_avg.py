@@ -21,6 +21,7 @@ class Reference(FedAvg):
         Case(),
         Case({"prototype_weighting": "weighted_mean", "distance": "cosine", "lam": 0.7}),
         Case({"normalize_prototypes": True}, optimiser="adam"),
+        Case({"momentum": 0.3, "hierarchical": True}, domains=(0, 1, 1, 2)),
     )
 
     def start(self) -> None:
@@ -43,7 +44,17 @@ class Reference(FedAvg):
     def aggregate(self, trained: dict[int, Any], number: int) -> None:
         super().aggregate(trained, number)
         by_count = self.settings["prototype_weighting"] == "weighted_mean"
-        self.prototypes |= global_means(self.uploads, by_count, self.settings["normalize_prototypes"])
+        uploads = self.uploads
+        if self.settings.get("hierarchical"):
+            domains = [self.given.domains[client] for client in trained]
+            groups = [[u for u, d in zip(uploads, domains, strict=True) if d == one] for one in set(domains)]
+            within = [global_means(group, by_count) for group in groups]
+            uploads = [{label: (mean, 1) for label, mean in means.items()} for means in within]
+        fresh = global_means(uploads, by_count, self.settings["normalize_prototypes"])
+        kept = self.settings.get("momentum", 0.0)
+        for label, mean in fresh.items():
+            old = self.prototypes.get(label, mean)
+            self.prototypes[label] = kept * old + (1 - kept) * mean
         self.uploads = []
 
     def server_state(self) -> dict[str, Tensor]:

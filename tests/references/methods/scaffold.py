@@ -1,4 +1,4 @@
-"""SCAFFOLD: Karimireddy et al., ICML 2020, Algorithm 1 with option II.
+"""SCAFFOLD: Karimireddy et al., ICML 2020, Algorithm 1 with option II, or with option I.
 
 Client: y ← y − η (g(y) − c_i + c), then c_i⁺ = c_i − c + (x − y) / (S η) after S steps.
 Server: x ← x + η_g mean(y − x), c ← c + (1/K) Σ (c_i⁺ − c_i) with K all clients.
@@ -7,13 +7,14 @@ Server: x ← x + η_g mean(y − x), c ← c + (1/K) Σ (c_i⁺ − c_i) with K
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.references.plain import Case, FedAvg, flat_parameters, named_parts, set_parameters
 
 
 class Reference(FedAvg):
-    cases = (Case(optimiser="plain"), Case({"server_lr": 0.7}, optimiser="plain"))
+    cases = (Case(optimiser="plain"), Case({"server_lr": 0.7, "control_option": "I"}, optimiser="plain"))
 
     def start(self) -> None:
         zero = torch.zeros_like(flat_parameters(self.model))
@@ -33,9 +34,19 @@ class Reference(FedAvg):
             y = y - rate * (gradient - self.controls[client] + self.control)
             steps += 1
         control = self.controls[client] - self.control + (x - y) / (steps * rate)
+        if self.settings.get("control_option") == "I":
+            control = self.gradient_at_start(client)
         change = control - self.controls[client]
         self.controls[client] = control
         return y - x, change
+
+    def gradient_at_start(self, client: int) -> Tensor:
+        """Option I: the gradient at the server's model over all of the client's samples."""
+        x, y = self.given.data[client]
+        loss = F.cross_entropy(self.model(x), y)
+        return torch.cat(
+            [part.reshape(-1) for part in torch.autograd.grad(loss, list(self.model.parameters()))]
+        )
 
     def aggregate(self, trained: dict[int, tuple[Tensor, Tensor]], number: int) -> None:
         mean = sum(moved for moved, _ in trained.values()) / len(trained)

@@ -29,6 +29,7 @@ def around(inner: Any) -> Any:
         cases = (
             Case({"samples_per_class": 5}, **how),
             Case({"samples_per_class": 6, "noise_scale": "linear", "top_k": 3, "ridge": 0.1}, **how),
+            Case({"samples_per_original": 2}, **how),
             Case({"step1_samples": 5, "step2_samples": 2}, domains=(0, 1, 1, 2), **how),
         )
 
@@ -84,6 +85,8 @@ class Geometry:
         for label in range(self.given.classes):
             own = self.own(client, label)
             missing = max(0, target - len(own)) if len(own) and label in self.axes else 0
+            if missing and self.settings.get("samples_per_original"):
+                missing = self.settings["samples_per_original"] * len(own)
             centres = [own[i % len(own)] for i in range(missing)]
             if several and label in self.axes:
                 centres += [
