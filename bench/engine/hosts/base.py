@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -59,7 +60,7 @@ def are_finite(nests: Sequence[Any]) -> list[bool]:
     ]
     numbers = [each for of_one in sums for each in of_one]
     answers = iter(torch.isfinite(torch.stack(numbers)).tolist() if numbers else [])
-    return [all([next(answers) for _ in of_one]) for of_one in sums]
+    return [all(list(islice(answers, len(of_one)))) for of_one in sums]
 
 
 def merged(state: State, changes: State) -> State:
