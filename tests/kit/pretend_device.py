@@ -26,17 +26,40 @@ DEVICE = torch.device("lazy", 0)
 CPU = torch.device("cpu")
 
 _VIEWS = frozenset(
-    "_reshape_alias _unsafe_view alias as_strided detach diagonal expand lift_fresh permute select slice "
-    "split split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as_real".split()
+    [
+        "_reshape_alias",
+        "_unsafe_view",
+        "alias",
+        "as_strided",
+        "detach",
+        "diagonal",
+        "expand",
+        "lift_fresh",
+        "permute",
+        "select",
+        "slice",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "t",
+        "transpose",
+        "unbind",
+        "unfold",
+        "unsqueeze",
+        "view",
+        "view_as_real",
+    ]
 )
-_ALLOCATIONS = frozenset("empty empty_like empty_strided new_empty new_empty_strided".split())
-_ANSWERS = frozenset("_local_scalar_dense equal is_nonzero item".split())
+_ALLOCATIONS = frozenset(["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"])
+_ANSWERS = frozenset(["_local_scalar_dense", "equal", "is_nonzero", "item"])
 """Operations whose result is a number on the host."""
-_SHAPED_BY_VALUES = frozenset("_unique2 bincount masked_select nonzero unique_dim unique_consecutive".split())
+_SHAPED_BY_VALUES = frozenset(
+    ["_unique2", "bincount", "masked_select", "nonzero", "unique_dim", "unique_consecutive"]
+)
 """Operations whose result has a shape that the host must wait for."""
-_DECOMPOSITIONS = frozenset("_linalg_eigh _linalg_svd linalg_cholesky_ex linalg_lu_factor_ex".split())
+_DECOMPOSITIONS = frozenset(["_linalg_eigh", "_linalg_svd", "linalg_cholesky_ex", "linalg_lu_factor_ex"])
 """On CUDA they check on the host whether they have worked."""
-_INDEXING = frozenset("_index_put_impl_ index index_put index_put_".split())
+_INDEXING = frozenset(["_index_put_impl_", "index", "index_put", "index_put_"])
 
 
 @dataclass
