@@ -41,6 +41,6 @@ def mean_square_correlation(z: Tensor, batch: Batch) -> Tensor:
     """‖K‖²_F / d² of the batch's real samples."""
     real = z.new_ones(len(z)) if batch.mask is None else batch.mask.to(z.dtype)
     count = real.sum().clamp(min=1)
-    centred = (z - (real @ z) / count) * real[:, None]
+    centred = (z - (real[:, None] * z).sum(dim=0) / count) * real[:, None]
     standard = centred / (centred.square().sum(dim=0) / count + 1e-8).sqrt()
     return (standard.T @ standard / count).square().mean()

@@ -153,7 +153,7 @@ def _spread(name: str, values: Tensor) -> dict[str, float]:
 
 def _cosine(update: Tree, reference: Tree) -> float:
     """0 where either has no direction; the reference is a sum, in which updates may cancel out."""
-    length, goal = float(update.norm()), float(reference.norm())
+    length, goal, product = torch.stack([update.norm(), reference.norm(), update.dot(reference)]).tolist()
     if length == 0 or goal <= NOTHING * length:
         return 0.0
-    return float(update.dot(reference)) / (length * goal)
+    return float(product / (length * goal))

@@ -126,6 +126,9 @@ def test_all_names_every_registered_method() -> None:
         "aligned",
         "compressed",
         "dp",
+        "fedheal",
+        "fedrdn",
         "ggeur",
+        "proto",
         "robust",
     }

@@ -27,6 +27,8 @@ FIGURES = 8
 @every_method
 @pytest.mark.parametrize("executor", HOSTS)
 def test_nothing_is_mixed_and_the_host_seldom_waits(name: str, executor: str) -> None:
+    if executor == "stacked" and name == "fedbn":
+        pytest.skip("batch norm cannot be stacked")
     found = measured_round(name, executor)
     assert not found.mixed
     assert found.kernels.total() > 0 or METHODS.load(name).one_round
