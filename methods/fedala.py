@@ -7,11 +7,12 @@ before its first round) and s what it was sent now, the client starts from
 which is θ + (s − θ) ⊙ W. W is 1 at the start and stays with the client; in every round it takes `passes`
 passes over the client's samples, in their order, in pieces of 128, one step of plain SGD each. Then the
 client trains θ̂ as in FedAvg; its model travels, is averaged, and is its θ of the next round. A client
-predicts with the θ̂ of the server's new model, its own θ and its W as they are, as the public code does.
+predicts with the θ̂ of the server's new model, its own θ and its W as they are.
 
 Defaults: η_w = 1 and the classifier as the layers on top (p = 1), as in the paper. Deviations: the paper
 learns W on a random 80 % of the samples, and in a client's second round until its loss settles; here W takes
-one pass over all of them in every round.
+one pass over all of them in every round. The public code evaluates a client after W was learnt for the new
+model; here W is the one of its last round.
 """
 
 from typing import Literal

@@ -2,9 +2,10 @@
 
 Qiu et al., "Federated Text-driven Prompt Generation for Vision-Language Models", ICLR 2024. Four learnable
 queries cross-attend (four heads) to the text embeddings of the classes' names and become the context words of
-every class's prompt; the frozen text tower turns the prompts into text features, and logits are scaled
-cosines of these with the image's. Only the generator is trained, sent and averaged, as in FedAvg. Layer norms
-and two more layers around the attention are as in the public code.
+every class's prompt, with names as unit vectors and no residual around the attention; the frozen text tower
+turns the prompts into text features, and logits are scaled cosines of these with the image's. Only the
+generator is trained, sent and averaged, as in FedAvg. Layer norms and two more layers around the attention
+are as in the public code.
 
 Deviations: the public code has GEGLU between these layers, weight decay 1e-5 and a cosine schedule; here it
 is GELU, no decay and a constant rate.
