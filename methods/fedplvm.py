@@ -12,8 +12,8 @@ weights are averaged; per class the clients' prototypes are clustered by FINCH a
 clusters are the prototypes.
 
 Deviations: a client has room for `local_prototypes` clusters per class, numbered by their first samples;
-those beyond are merged into the last. z is what the classifier works on: the projector's output. So all
-replies have the same shape, and empty places are counted in the bytes. The public code raises all cosines to
+those beyond are merged into the last, so that all replies have the same shape, and empty places are counted
+in the bytes. z is what the classifier works on, the projector's output. The public code raises all cosines to
 the power α, which is not defined below 0, and weighs the terms with λ = 100 at a rate of 0.01 with a momentum
 of 0.5; the default here is ours.
 """
