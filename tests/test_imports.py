@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.kit.places import REPOSITORY
 
-FOUNDATIONS = {"errors", "words", "registry", "validation"}
+FOUNDATIONS = {"errors", "words", "registry", "validation", "memory"}
 ORDER = [
     FOUNDATIONS,
     {"records"},

@@ -9,19 +9,20 @@ import typer
 
 
 def speed(
-    work: Annotated[str, typer.Option(help="digits, synth, cnn, heads or vit.")] = "digits",
+    work: Annotated[str, typer.Option(help="digits, synth, cnn, heads, vit or extraction.")] = "digits",
     repeats: Annotated[int, typer.Option(min=1, help="Measurements per side, taken in turn.")] = 7,
 ) -> None:
-    """Updates per CPU second of each executor against a plain PyTorch loop, side by side."""
+    """Client updates (or pictures encoded) per CPU second, against a plain PyTorch loop side by side."""
     from rich.table import Table
 
     from bench.cli.console import make_console
-    from bench.speed.compare import measured
+    from bench.speed.compare import EXTRACTION, measured
 
     console = make_console()
+    unit = "pictures" if work == EXTRACTION else "updates"
     for title, rates in measured(work, repeats):
         grid = Table(
-            "executor", "updates per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
+            "executor", f"{unit} per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
         )
         plain = rates["plain loop"]
         for side, values in rates.items():

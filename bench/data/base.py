@@ -61,8 +61,9 @@ def normalised(dataset: Dataset) -> Dataset:
 
     def scaled(splits: dict[str, Split]) -> dict[str, Split]:
         return {
-            domain: Split(split.x / np.linalg.norm(split.x, axis=1, keepdims=True).clip(1e-12), split.y)
+            domain: Split(x / np.linalg.norm(x, axis=1, keepdims=True).clip(1e-12), split.y)
             for domain, split in splits.items()
+            for x in [np.asarray(split.x, np.float32)]
         }
 
     return replace(

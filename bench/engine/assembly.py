@@ -178,7 +178,9 @@ def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
 def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) -> Dataset:
     from bench.encoders.embedding import embed
 
-    embedded = embed(dataset, encoder_spec(encoder.name), cache_root(), device=str(device))
+    embedded = embed(
+        dataset, encoder_spec(encoder.name), cache_root(), device=str(device), stored=encoder.stored
+    )
     return normalised(embedded) if encoder.normalised else embedded
 
 
@@ -211,6 +213,8 @@ def _gather(
 def _tensors(split: Split, positions: np.ndarray | None, device: torch.device) -> Samples:
     at = slice(None) if positions is None else positions
     x, y = torch.from_numpy(np.array(split.x[at])), torch.from_numpy(np.array(split.y[at]))
+    if x.dtype == torch.float16:  # embeddings in a cache of half the size
+        x = x.float()
     if x.dim() == 4:  # indexing keeps this layout, in which convolutions and pooling are far quicker
         x = x.contiguous(memory_format=torch.channels_last)
     return Samples(x.to(device), y.to(device))

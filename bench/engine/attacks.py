@@ -33,7 +33,7 @@ FORGERIES: dict[str, Forgery] = {"sign_flip": _sign_flip, "noise": _noise}
 
 @dataclass(frozen=True)
 class Attack:
-    """The attackers of a cell. Their replies are forged on the server's side, the same with every executor."""
+    """The attackers of a cell. The server's side forges their replies, the same with every executor."""
 
     kind: str
     scale: float

@@ -29,6 +29,10 @@ SECTIONS: Final = (
 """The sections that a suite sets for all of its methods, in the order of the file."""
 
 
+def _is_float32(value: object) -> bool:
+    return value == "float32"
+
+
 class Choice(BaseModel):
     """Something chosen by name, with the options of that name: a dataset, a partition or a model."""
 
@@ -106,6 +110,8 @@ class EncoderChoice(Section):
     name: str
     normalised: bool = False
     """Whether features are scaled to length 1."""
+    stored: Literal["float32", "float16"] = Field(default="float32", exclude_if=_is_float32)
+    """The numbers in the cache of features; float16 takes half the space and has three to four digits."""
 
 
 class SuiteReference(Section):

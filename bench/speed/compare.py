@@ -5,6 +5,7 @@ take part in a round, batch 16; one step per client (`digits`) or twenty (`synth
 Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
 512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16;
 `vit` is a round of FedSDG: ten clients, a small transformer with shared and private adapters and gates.
+`extraction` is in `extraction.py`.
 """
 
 from __future__ import annotations
@@ -54,9 +55,17 @@ class Work:
 
 
 def measured(name: str, repeats: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    """Title of each part of a work → side → updates per CPU second of every repetition, on one thread."""
+    """Title of each part of a work → side → rates per CPU second of every repetition.
+
+    Training is measured on one thread, extraction on all.
+    """
+    if name == EXTRACTION:
+        from bench.speed import extraction
+
+        yield name, extraction.measured(repeats)
+        return
     if name not in WORKS:
-        raise UserError(f"unknown work '{name}'; {nearest(name, WORKS)}")
+        raise UserError(f"unknown work '{name}'; {nearest(name, [*WORKS, EXTRACTION])}")
     threads = torch.get_num_threads()
     use_share(threads=1)
     try:
@@ -144,6 +153,7 @@ def fresh_model(work: Work, clients: list[Samples]) -> SplitModel:
 
 
 CLASSES = 10
+EXTRACTION = "extraction"
 
 
 def _fedsdg_by_hand(work: Work, clients: list[Samples]) -> Callable[[int], None]:

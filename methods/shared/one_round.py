@@ -16,9 +16,10 @@ class OneRound(FedAlgorithm, ABC):
     neutral = "is done after one exchange"
 
     def check(self, task: Task) -> None:
-        if task.has_trainable_embeddings:
+        is_embedded = task.input_shape is None or len(task.input_shape) == 1
+        if task.has_trainable_embeddings or not is_embedded:
             raise ValueError(
-                "works on features that are not trained: choose the model {name: head} on an encoder, given "
+                "works on features that are not trained: choose the model {name: head} and give an encoder "
                 "with --encoder"
             )
 

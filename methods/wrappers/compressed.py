@@ -1,9 +1,9 @@
 """Compressed: any method whose clients send a model, with the update in fewer bytes on the way up.
 
-With x the model that was sent, y_k what client k would return, and Δ = y_k − x as one vector of d floating-point
-numbers (buffers of floats included):
+With x the model that was sent, y_k what client k would return, and Δ = y_k − x as one vector of d floats
+(buffers of floats included):
 
-`topk`: u = Δ + e_k; the client sends the k = ⌈`share` · d⌉ entries of u of largest size, with their positions,
+`topk`: u = Δ + e_k; the client sends the k = ⌈`share` · d⌉ entries of u of largest size, with positions,
 and keeps what it did not send for the next round, e_k ← u without these entries; e_k = 0 at the start (Stich
 et al., "Sparsified SGD with Memory", NeurIPS 2018). It travels: k float32 values and k int32 positions.
 
@@ -29,7 +29,7 @@ from torch import Tensor
 from methods.base import Batches, Message, Reply, State, Task, Tree
 from methods.shared.compression import from_largest, from_quantised, largest, quantised
 from methods.shared.vectors import flattened, unflattened
-from methods.wrappers.averages import sent_model
+from methods.wrappers._averages import sent_model
 from methods.wrappers.base import Wrapper
 
 STREAM = 1000
@@ -54,8 +54,8 @@ class Compressed(Wrapper):
         super().check(task)
         if "model" not in self._first_message(task):
             raise ValueError(
-                f"compresses updates of models, but {self.inner.label} sends none: choose another method, say "
-                "compressed+fedavg"
+                f"compresses updates of models, but {self.inner.label} sends none: choose another method, "
+                "say compressed+fedavg"
             )
 
     def client(self, task: Task) -> State:

@@ -15,11 +15,11 @@ The server is trusted: clipping and noise are its work, so that a client that do
 one Gaussian mechanism of multiplier z/√T, which is exact for clients that take part in every round and too
 large for others; neighbours differ in one client whose updates are replaced by zero. With
 `amplification: without_replacement`, ε is the Rényi bound for samples of fixed size, which is how rounds are
-drawn here, if the draw stays secret; with `poisson` it is the paper's, as if every client were drawn by itself.
+drawn here, if the draw stays secret; with `poisson` it is the paper's, as if clients were drawn one by one.
 
 A method that sends more than a model, or anything before round 1, is refused, and so is batch norm, whose
-statistics would be noised. Accuracies and figures in the records are those of an experiment and not covered by
-ε. The noise comes from the seed so that runs can be repeated: not for the protection of real people.
+statistics would be noised. Accuracies and figures in the records are those of an experiment, which ε does not
+cover. The noise comes from the seed so that runs can be repeated: not for the protection of real people.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pydantic import Field, model_validator
 
 from methods.base import Reply, State, Task, Tree
 from methods.shared.accounting import Amplification, epsilon, require_accountant
-from methods.wrappers.averages import in_place_of, require_average, sent_model
+from methods.wrappers._averages import in_place_of, require_average, sent_model
 from methods.wrappers.base import Wrapper
 
 

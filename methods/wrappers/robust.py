@@ -1,7 +1,7 @@
 """Robust: any method whose server averages models, with an estimate that a few false replies cannot move far.
 
-With n models y_k in a round, f = round(`tolerated` · n) of them taken for possible attackers (at most (n−1)//2),
-the inner server gets one model in place of all; clients weigh the same whatever their numbers of samples.
+With n models y_k in a round and f = round(`tolerated` · n) possible attackers, but at most (n − 1) // 2, the
+inner server gets one model in place of all; clients weigh the same whatever their numbers of samples.
 
 `median`: coordinate by coordinate the median, the mean of the two middle ones for even n (Yin et al.,
 "Byzantine-Robust Distributed Learning", ICML 2018). `trimmed_mean`: coordinate by coordinate the mean without
@@ -11,9 +11,9 @@ NeurIPS 2017). `multi_krum`: the mean of the n − f models with the smallest su
 argmin_v Σ_k ‖v − y_k‖ by Weiszfeld's steps v ← Σ β_k y_k / Σ β_k with β_k = 1 / max(ν, ‖v − y_k‖), ν = 1e-6,
 from the mean (Pillutla et al., "Robust Aggregation for Federated Learning", IEEE TSP 2022).
 
-All rules move with the origin, so it makes no difference whether they see models or updates. Buffers of floats
-are treated like weights. Distances are computed in double precision. A method whose server does more than
-average models is refused.
+All rules move with the origin, so it makes no difference whether they see models or updates. Buffers of
+floats are treated like weights. Distances are computed in double precision. A method whose server does
+more than average models is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch import Tensor
 
 from methods.base import Reply, State, Task
 from methods.shared.vectors import flattened, unflattened
-from methods.wrappers.averages import in_place_of, require_average
+from methods.wrappers._averages import in_place_of, require_average
 from methods.wrappers.base import Wrapper
 
 SMALLEST = 1e-6

@@ -120,6 +120,12 @@ class RowScores:
         """Mean over clients of own-test accuracy."""
         return {cell.seed: 100 * cell.personal for cell in self.cells if cell.personal is not None}
 
+    def epsilons(self) -> BySeed:
+        """ε after the last round of finished cells, of methods with differential privacy."""
+        last = {cell.seed: cell.rounds[-1].metrics for cell in self.cells if cell.result and cell.rounds}
+        values = {seed: finite(metrics.get("epsilon")) for seed, metrics in last.items()}
+        return {seed: value for seed, value in values.items() if value is not None}
+
     def _from_results(self, get: Callable[[Result], object], scale: float) -> BySeed:
         values = {cell.seed: finite(get(cell.result)) for cell in self.cells if cell.result}
         return {seed: scale * value for seed, value in values.items() if value is not None}

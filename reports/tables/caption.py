@@ -55,10 +55,13 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
     improving = [f"still improving at the last round: {', '.join(rising)};"] if rising else []
     encoders = any(cell.config and cell.config.encoder for cell in cells)
     encoder = [f"encoder: {of_configs('encoder', _encoder)};"] if encoders else []
+    attacked = any(cell.config and cell.config.attackers for cell in cells)
+    attackers = [f"attackers: {of_configs('attackers', _attackers)};"] if attacked else []
     statements = [
         f"{name_of(run, variant)} (version {version}){title}.",
         f"Top-1 accuracy in percent; {over}; selection: {selection};",
         *encoder,
+        *attackers,
         f"hyperparameters: {tuning};",
         f"validation: {of_configs('validation share', _validation)};",
         f"rounds: {of_results('number of rounds', _rounds)};",
@@ -91,6 +94,18 @@ def _encoder(config: CellConfig) -> str:
     if config.encoder is None:
         return "none"
     return config.encoder.name + (", features scaled to length 1" if config.encoder.normalised else "")
+
+
+def _attackers(config: CellConfig) -> str:
+    if config.attackers is None:
+        return "none"
+    attack = config.attackers
+    words = {
+        "sign_flip": f"send updates times −{attack.scale:g}",
+        "noise": f"send noise of standard deviation {attack.scale:g}",
+        "label_flip": "train on flipped labels",
+    }
+    return f"{100 * attack.share:g} % of the clients {words[attack.kind]}"
 
 
 def _validation(config: CellConfig) -> str:

@@ -9,6 +9,7 @@ from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, averages, gains, measured
 from reports.tables.notes import AVERAGE
+from reports.tables.privacy import privacy_column, privacy_notes
 from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from reports.tables.table import Footnote, Table
@@ -70,10 +71,13 @@ def domain_table(run: Run, variant: str | None = None) -> Table:
     if own := _own("Own", rows):
         columns.append(own)
         legend += f" Own: {OWN}."
+    if private := privacy_column("ε", rows):
+        columns.append(private)
     beside, sources = printed_beside(run, rows, avg, "Printed", "Diff", variant)
     over_all = columns + beside
     ordered = over_all + each if has_many_domains(rows) else each + over_all
-    return assemble(run, variant, rows, ordered, [Footnote(legend), *sources])
+    remarks = [Footnote(legend), *privacy_notes(rows), *sources]
+    return assemble(run, variant, rows, ordered, remarks)
 
 
 def variant_table(run: Run) -> Table:
@@ -93,11 +97,13 @@ def variant_table(run: Run) -> Table:
             run, in_variant, avg, f"{variant} printed", f"{variant} diff", variant
         )
         own = _own(f"{variant} own", in_variant)
-        columns += [avg, *([own] if own else []), *beside]
+        private = privacy_column(f"{variant} ε", in_variant)
+        columns += [avg, *([own] if own else []), *([private] if private else []), *beside]
         sources.update(dict.fromkeys(papers))
     if any(row.personalised for row in everything):
         legend += f" Own: {OWN}."
-    return assemble(run, "", list(rows.values()), columns, [Footnote(legend), *sources], everything)
+    remarks = [Footnote(legend), *privacy_notes(everything), *sources]
+    return assemble(run, "", list(rows.values()), columns, remarks, everything)
 
 
 def _own(heading: str, rows: list[RowScores]) -> Column | None:

@@ -21,6 +21,7 @@ CELL_MODELS: dict[str, dict[str, Any]] = {
     "mlp": {"name": "mlp", "hidden": 8},
     "cnn": {"name": "cnn", "channels": [2, 4], "features": 8, "embedding": 6, "grid": 4},
     "vit": {"name": "vit_mini"},
+    "head": {"name": "head"},
 }
 NEED_CLIP = ("fedclip", "fedtpg")
 """Cells of these cannot be assembled without the weights of a CLIP model."""
@@ -28,7 +29,7 @@ NEED_CLIP = ("fedclip", "fedtpg")
 
 def needs_vectors(name: str, model: str) -> bool:
     """Whether the method is tested with this model on vectors instead of images."""
-    return AROUND in name and model == "mlp"
+    return model == "head" or (AROUND in name and model == "mlp")
 
 
 def accepted_cell_model(name: str) -> str:

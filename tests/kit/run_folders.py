@@ -52,6 +52,7 @@ class Planned:
     validation: float = 0.0
     hyperparameters: dict[str, Any] = field(default_factory=dict)
     encoder: dict[str, Any] | None = None
+    attackers: dict[str, Any] | None = None
     contract: str | None = None
 
     @property
@@ -154,6 +155,7 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
             "dataset": {"name": cell.dataset},
             "partition": {"name": "by_domain"},
             **({"encoder": cell.encoder} if cell.encoder else {}),
+            **({"attackers": cell.attackers} if cell.attackers else {}),
             "model": {"name": "cnn"},
             "training": {**TRAINING, "rounds": cell.rounds, "validation": cell.validation, **cell.training},
             "evaluation": {"every": 5, "personal": cell.personal is not None},

@@ -14,8 +14,8 @@ LABELS = {
     2: [2, 2, 1, 2, 1, 2],
     3: [3, 3, 2, 2, 3, 2, 2, 3, 3, 2, 3],
 }
-"""Client → labels of its samples. Batches of five leave last batches of one sample, client 0 has a class of one
-sample, and with half of the clients per round there is a round that lacks a class which the one before had."""
+"""Client → labels of its samples. Batches of five leave last batches of one sample, client 0 has a class of
+one sample, and with half of the clients the third round lacks a class that the second had."""
 HELD_OUT = {0: [0, 2, 3], 1: [0, 1, 2, 3, 1], 2: [1, 2, 2], 3: [2, 3, 3, 3]}
 TESTED = [0, 1, 2, 3] * 4
 

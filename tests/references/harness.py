@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -105,14 +105,23 @@ def given_of(problem: Problem, case: Case, participation: float) -> Given:
         optimiser_settings=task.optimiser.model_dump(),
         batch_size=problem.batch_size,
         orders=problem.orders,
-        noise=lambda client, number, step, kind, shape, stream=0: {"normal": normal, "uniform": uniform}[
-            kind
-        ](problem.key(client, number) + step, stream, shape, torch.device("cpu")),
+        noise=noise_of(problem),
         generator=task.generator,
         server_start=flat(untrained.server(task)),
         client_start=flat(method.client(task)),
         domains=case.domains,
     )
+
+
+def noise_of(problem: Problem) -> Callable[..., Tensor]:
+    kinds = {"normal": normal, "uniform": uniform}
+
+    def noise(
+        client: int, number: int, step: int, kind: str, shape: Sequence[int], stream: int = 0
+    ) -> Tensor:
+        return kinds[kind](problem.key(client, number) + step, stream, shape, torch.device("cpu"))
+
+    return noise
 
 
 class NoHosts:
@@ -150,11 +159,13 @@ def observed(problem: Problem, federation: Federation, host: Host) -> dict[str, 
 @cache
 def expected_rounds(name: str, position: int, participation: float) -> list[dict[str, Any]]:
     """The reference, round by round; computed once for all executors."""
-    reference = reference_of(name)
-    case = reference.cases[position]
+    case = reference_of(name).cases[position]
     problem = problem_of(name, case)
-    told = given_of(problem, case, participation)
-    federated: FedAvg = reference(told)
+    return run_reference(name, problem, given_of(problem, case, participation))
+
+
+def run_reference(name: str, problem: Problem, told: Given) -> list[dict[str, Any]]:
+    federated: FedAvg = reference_of(name)(told)
     outcomes = []
     for number in range(1, ROUNDS + 1):
         federated.server_round(number)

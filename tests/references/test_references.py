@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,18 +17,21 @@ from tests.kit.contract import wrapped
 from tests.references.harness import (
     differences,
     expected_rounds,
+    given_of,
     number_of_cases,
     problem_of,
     reference_of,
     rounds_of,
+    run_reference,
 )
 
 NAMES = (*METHODS.names(), *wrapped())
-WAITING = frozenset(
-    "fpl fedtgp fedtgp_avg fedga fedsr fed3r ccvr fedpft feddecorr fedetf fedlc fedrs fednova fedsam fedexp "
-    "fedplvm fedbn fedper lg_fedavg apfl pfedme per_fedavg fedrod fedala fedpac ffa_lora fedsa_lora feddpa "
-    "fedalt flexlora fedex_lora promptfl fedpgp dp robust compressed fedheal fedrdn".split()
-)
+WAITING = {
+    *("fpl", "fedtgp", "fedtgp_avg", "fedga", "fedsr", "fed3r", "ccvr", "fedpft", "feddecorr", "fedetf"),
+    *("fedlc", "fedrs", "fednova", "fedsam", "fedexp", "fedplvm", "fedbn", "fedper", "lg_fedavg", "apfl"),
+    *("pfedme", "per_fedavg", "fedrod", "fedala", "fedpac", "ffa_lora", "fedsa_lora", "feddpa", "fedalt"),
+    *("flexlora", "fedex_lora", "promptfl", "fedpgp", "dp", "robust", "compressed", "fedheal", "fedrdn"),
+}
 """Methods and wrappers that are new and whose references are being written."""
 
 # The first case of a method runs with all clients and with half of them, further ones with half alone.
@@ -56,6 +60,27 @@ def test_three_rounds_agree_with_the_reference(
         expected = expected_rounds(name, position, participation)
         for number, ours in rounds_of(problem, kind, participation):
             assert differences(ours, expected[number - 1], case.tolerance) == [], f"round {number}"
+
+
+@pytest.mark.parametrize(
+    ("name", "coefficient"),
+    [
+        ("fedprox", "mu"),
+        ("moon", "temperature"),
+        ("fedlsa", "alpha"),
+        ("fedadam", "beta1"),
+        ("fedsdg", "lam1"),
+    ],
+)
+def test_a_coefficient_that_is_one_percent_off_shows(name: str, coefficient: str) -> None:
+    case = reference_of(name).cases[0]
+    with default_dtype(case.dtype):
+        problem = problem_of(name, case)
+        told = given_of(problem, case, participation=1.0)
+        off = {**told.settings, coefficient: 1.01 * told.settings[coefficient]}
+        expected = run_reference(name, problem, replace(told, settings=off))
+        *_, (_, ours) = rounds_of(problem, LoopHost, participation=1.0)
+        assert differences(ours, expected[-1], tolerance=1e-5)
 
 
 def test_none_that_has_a_reference_is_waiting_for_one() -> None:

@@ -122,4 +122,10 @@ def test_all_names_every_registered_method() -> None:
     from bench.cli.check import registered
 
     assert set(METHODS.names()) < set(registered())
-    assert {name.partition("+")[0] for name in registered() if "+" in name} == {"aligned", "ggeur"}
+    assert {name.partition("+")[0] for name in registered() if "+" in name} == {
+        "aligned",
+        "compressed",
+        "dp",
+        "ggeur",
+        "robust",
+    }

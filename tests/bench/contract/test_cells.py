@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.engine.hosts.ray import RayHosts
 
 on_ray = pytest.mark.xdist_group("ray")
-SLOW = ("fedlora", "fedsdg", "ggeur+")
+SLOW = ("fed3r", "fedlora", "fedpft", "fedsdg", "ggeur+")
 """Their cells have a transformer, or embed the data first."""
 
 

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from bench.data.base import Split
+from bench.data.base import Split, normalised
 from bench.encoders import EncoderSpec, encoder_spec
-from bench.encoders.embedding import BATCH, embed
+from bench.encoders.embedding import embed
+from bench.encoders.extraction import BATCH
 from bench.encoders.loading import load_encoder
+from bench.encoders.progress import lines_in_a_log
 from bench.errors import UserError
 from tests.kit.data import NOISE_SIZES, noise
 from tests.kit.places import REPOSITORY
@@ -39,9 +41,11 @@ import sys, time
 from pathlib import Path
 from tests.kit.data import noise
 from bench.encoders import encoder_spec
+from bench.encoders import extraction
 from bench.encoders.embedding import embed
 
 name, cache, gate = sys.argv[1:]
+extraction.SECONDS_TO_LOSE = 0
 
 def report(done, total):
     print(done, flush=True)
@@ -106,7 +110,7 @@ def test_checksum_follows_data_and_weights(encoder: EncoderSpec, tmp_path: Path)
     assert embed(noise(), encoder_spec(f"timm:test_vit@{copied}"), tmp_path).checksum in sums
 
 
-def test_killed_half_way_it_loses_a_batch_at_most_and_no_byte_differs(
+def test_killed_half_way_it_continues_from_what_was_saved_and_no_byte_differs(
     encoder: EncoderSpec, tmp_path: Path
 ) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -124,7 +128,7 @@ def test_killed_half_way_it_loses_a_batch_at_most_and_no_byte_differs(
 
     reports: list[int] = []
     embed(noise(), encoder, broken, "cpu", lambda done, total: reports.append(done))
-    assert reports[0] - seen[-1] in range(BATCH["cpu"] + 1)
+    assert reports[0] - seen[-1] in range(BATCH["cpu"] + 1)  # saved before it is reported
     assert reports[-1] == TOTAL
     assert files_of(broken) == files_of(whole)
     assert not list(broken.rglob("*.partial"))
@@ -184,3 +188,38 @@ def test_mistakes_are_sentences(encoder: EncoderSpec, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="set BENCH_CACHE to another folder"):
         embed(noise(), encoder, tmp_path / "file")
+
+
+def test_half_the_space_has_the_same_numbers_to_three_digits_and_another_identity(
+    encoder: EncoderSpec, tmp_path: Path
+) -> None:
+    whole, half = (embed(noise(), encoder, tmp_path, stored=kind) for kind in ("float32", "float16"))
+    assert whole.checksum != half.checksum
+    for domain, split in half.train.items():
+        assert split.x.dtype == np.float16
+        np.testing.assert_allclose(split.x, whole.train[domain].x, rtol=1e-3, atol=1e-3)
+    lengths = np.linalg.norm(normalised(half).train["left"].x, axis=1)
+    np.testing.assert_allclose(lengths, 1, rtol=1e-6)
+
+
+def test_bytes_do_not_depend_on_the_number_of_cores(encoder: EncoderSpec, tmp_path: Path) -> None:
+    embed(noise(), encoder, tmp_path / "one")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        embed(noise(), encoder, tmp_path / "three")
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "three")
+
+
+def test_a_plain_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 0.0, 10.0, 20.0, 21.0, 40.0])
+    report = lines_in_a_log("noise by pixels", lambda: next(times))
+    for done in (100, 150, 300, 400, 500):
+        report(done, 500)
+    assert capsys.readouterr().err.splitlines() == [
+        "embeddings of noise by pixels: 300 of 500, 10.0 per second, 20 s left",
+        "embeddings of noise by pixels: 500 of 500, 10.0 per second",
+    ]

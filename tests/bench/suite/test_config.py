@@ -210,6 +210,9 @@ def test_an_encoder_is_set_by_its_name_or_by_its_keys(suite: Suite) -> None:
     assert named.encoder is not None and (named.encoder.name, named.encoder.normalised) == ("pixels", False)
     scaled = named.changed({"encoder.normalised": True})
     assert scaled.encoder is not None and (scaled.encoder.name, scaled.encoder.normalised) == ("pixels", True)
+    assert scaled.encoder.model_dump() == {"name": "pixels", "normalised": True}
+    halved = named.changed({"encoder.stored": "float16"})
+    assert halved.encoder is not None and halved.encoder.model_dump()["stored"] == "float16"
 
 
 @pytest.mark.parametrize(

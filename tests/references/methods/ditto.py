@@ -1,6 +1,7 @@
 """Ditto: Li et al., ICML 2021, Algorithm 1.
 
-Beside FedAvg, every client takes as many steps from its own v on CE + λ/2 ‖v − w‖², w being what the server sent.
+Beside FedAvg, every client takes as many steps from its own v on CE + λ/2 ‖v − w‖², w being what the server
+sent.
 """
 
 from __future__ import annotations

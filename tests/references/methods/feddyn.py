@@ -20,7 +20,7 @@ class Reference(FedAvg):
     def start(self) -> None:
         zero = torch.zeros_like(flat_parameters(self.model))
         self.h = zero
-        self.g = {client: zero for client in self.given.data}
+        self.g = dict.fromkeys(self.given.data, zero)
 
     def loss(self, model: Any, x: Tensor, y: Tensor, client: int, number: int, step: int) -> Tensor:
         here, start = flat_parameters(model), flat_parameters(self.model).detach()

@@ -1,7 +1,8 @@
 """FedFA: Zhou and Konukoglu, ICLR 2023, on vectors z between encoder and classifier.
 
-With probability p a step trains on z + ε ⊙ √((γ + 1) Σ²), Σ² the variance of z over the batch, without gradient.
-Server: with v the variance per channel of the clients' means of z, s = v / (1 + v) and γ = D s / Σ s.
+With probability p a step trains on z + ε ⊙ √((γ + 1) Σ²), Σ² the variance (1/n) of z over the batch, without
+gradient. Server: with v the variance (1/n) per channel of the clients' means of z,
+s = v / (1 + v) and γ = D s / Σ s.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """FEDGEN: Zhu, Hong and Zhou, ICML 2021, with the deviations that the documentation names.
 
-Server, after every round: Adam on E Σ_k w_{k,y} CE(head_k(G(ε, y)), y) + η exp(−mean_ij ‖ε_i − ε_j‖² ‖z_i − z_j‖₁), both
-norms divided by their widths, y from the round's label shares, w_{k,y} client k's share of the round's class y.
+Server, after every round: Adam on
+    E Σ_k w_{k,y} CE(head_k(G(ε, y)), y) + η exp(−mean_ij ‖ε_i − ε_j‖² ‖z_i − z_j‖₁),
+both norms divided by their widths, y from the round's label shares, w_{k,y} client k's share of class y.
 Client, from round 2 on: CE + α CE(head(G(ε, ŷ)), ŷ) + β KL(softmax(head(G(ε', y))) ‖ p(x)).
 """
 

@@ -1,8 +1,8 @@
 """FedLSA: Fu et al., AAAI 2025.
 
 h = nor(φ(z)), the classifier ϕ works on h. Anchors A = nor(Θ(R)) are trained by the server with Adam on
-CE(ϕ(a_i), i) + α · mean_i log[ Σ_{j≠i} exp(a_i·a_j/τ) / (C − 1) ] while ϕ is frozen: before round 1 and after every
-average. Client: CE(ϕ(h), y) + λ CE(h·Aᵀ/τ, y).
+CE(ϕ(a_i), i) + α · mean_i log[ Σ_{j≠i} exp(a_i·a_j/τ) / (C − 1) ] while ϕ is frozen: before round 1 and after
+every average. Client: CE(ϕ(h), y) + λ CE(h·Aᵀ/τ, y).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """FedMix: Yoon et al., ICLR 2021.
 
-Before round 1, every client uploads means (x̄, ȳ) of groups of M samples, and all get all of them. Per step one of
-them is drawn, and with u = (1 − λ) x the loss per sample is
-(1 − λ) ℓ(f(u), y) + λ ℓ(f(u), ȳ) + λ (1 − λ) ⟨∇_u ℓ(f(u), y), x̄⟩; NaiveMix takes (1 − λ) ℓ(f(ũ), y) + λ ℓ(f(ũ), ȳ) at
-ũ = (1 − λ) x + λ x̄.
+Before round 1, every client uploads means (x̄, ȳ) of groups of M samples, and all get all of them. Per step
+one of them is drawn, and with u = (1 − λ) x the loss per sample is
+    (1 − λ) ℓ(f(u), y) + λ ℓ(f(u), ȳ) + λ (1 − λ) ⟨∇_u ℓ(f(u), y), x̄⟩.
+NaiveMix takes (1 − λ) ℓ(f(ũ), y) + λ ℓ(f(ũ), ȳ) at ũ = (1 − λ) x + λ x̄.
 """
 
 from __future__ import annotations

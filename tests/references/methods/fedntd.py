@@ -1,6 +1,7 @@
 """FedNTD: Lee et al., NeurIPS 2022.
 
-CE + β τ² · KL(q_glob ‖ q_own) per sample, where q are softmaxes at temperature τ over all classes but the true one.
+CE + β τ² · KL(q_glob ‖ q_own) per sample, where q are softmaxes at temperature τ over all classes but the
+true one.
 """
 
 from __future__ import annotations

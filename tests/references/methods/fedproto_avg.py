@@ -1,7 +1,8 @@
 """FedProto with averaged weights: Tan et al., AAAI 2022, Eq. 3-8, where weights travel too.
 
-CE + λ · mean_i ‖z_i − P_{y_i}‖² / D over classes with a global prototype; prototypes are class means of z under the
-final local model, and the server averages them over the clients that hold the class.
+CE + λ · mean_i ‖z_i − P_{y_i}‖² / D, where samples whose class has no global prototype count 0. Prototypes
+are class means of z under the final local model; the server averages them over the clients that hold the
+class, and a class that none of the round's clients holds keeps its prototype.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""FedSDG: a shared and a private LoRA branch per layer, gates between them, and a server that weights by agreement.
+"""FedSDG: a shared and a private LoRA branch per layer, gates, and a server that weights by agreement.
 
-Layer: W x + s B_g A_g x + m s B_p A_p x, m = σ(a). Client: CE + λ₁ Σ|m| + λ₂ P(θ_p), with a learning rate each for
-θ_g (LoRA and head), θ_p and a. Server: see `aligned`. Only θ_g travels; the global model has no private branch.
+Layer: W x + s B_g A_g x + m s B_p A_p x, m = σ(a). Client: CE + λ₁ Σ|m| + λ₂ P(θ_p), with a learning rate
+each for θ_g (LoRA and head), θ_p and a. Server: see `aligned`. Only θ_g travels; the global model has no
+private branch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MOON: Li et al., CVPR 2021, Algorithm 1.
 
-CE + μ · (−log [e^{cos(z, z_glob)/T} / (e^{cos(z, z_glob)/T} + e^{cos(z, z_prev)/T})]), z the projector's output.
+CE − μ log [e^{cos(z, z_glob)/T} / (e^{cos(z, z_glob)/T} + e^{cos(z, z_prev)/T})], z the projector's output.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Reference(FedAvg):
     def start(self) -> None:
         zero = torch.zeros_like(flat_parameters(self.model))
         self.control = zero
-        self.controls = {client: zero for client in self.given.data}
+        self.controls = dict.fromkeys(self.given.data, zero)
 
     def client_round(self, client: int, number: int) -> tuple[Tensor, Tensor]:
         rate = self.given.optimiser_settings["lr"]

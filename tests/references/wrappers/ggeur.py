@@ -1,8 +1,9 @@
 """GGEUR: Ma et al., CVPR 2025: any method, on samples added along the axes of all clients' data.
 
-Σ_i is the covariance of class i over the pooled samples (of clients that have enough of the class to tell), with
-eigenvalues λ and eigenvectors V. New samples are X + (ε √λ) Vᵀ. One domain: every class that a client has is filled up
-around its own samples, taken in turn. Several: step 1 does so, step 2 adds samples around every other domain's mean.
+Σ_i is the covariance of class i over the pooled samples (of clients that have enough of the class to tell),
+with eigenvalues λ and eigenvectors V. New samples are X + (ε √λ) Vᵀ. One domain: every class that a client
+has is filled up around its own samples, taken in turn. Several: step 1 does so, step 2 adds samples around
+every other domain's mean.
 """
 
 from __future__ import annotations
