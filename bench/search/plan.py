@@ -147,7 +147,7 @@ def make_search(
     if suite.training.early_stop is not None:  # trials are stopped by their scheduler
         suite = suite.changed({"training.early_stop": None})
     default = plan_cells(suite, data_root)[0].config
-    own_sweeps = {
+    own_sweeps = dict(suite.methods[0].search) | {
         key.removeprefix(f"{method}.").removeprefix("training."): values
         for key, values in sweeps.items()
         if key.startswith((f"{method}.", "training."))

@@ -24,6 +24,9 @@ class MethodEntry(Section):
     set: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] | None = None
     """Instead of the suite's, for a method that needs more than others to train."""
+    search: dict[str, list[Any]] = Field(default_factory=dict, exclude_if=lambda search: not search)
+    """Hyperparameter → the values that searches choose from, in place of the search space's. A single value
+    keeps the hyperparameter as the row has it."""
 
     @field_validator("model", mode="before")
     @classmethod

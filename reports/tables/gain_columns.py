@@ -78,7 +78,7 @@ def _interval_note(rows: Sequence[RowScores], reference: RowScores, found: Mappi
         "of them gives too narrow an interval."
     )
     alone = [row.label for row in rows if row.key in found and not found[row.key].sampled]
-    if len(alone) == len(found):
+    if alone and len(alone) == len(found):
         return (
             f"{what} over the seeds alone, because the predictions on the test samples were not kept: the "
             f"luck of the test samples is not covered. {widened}"
