@@ -156,6 +156,19 @@ class RaggedBatches:
         return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
 
 
+class _Steps(NamedTuple):
+    """Positions, labels, keys and shares of every step of a client."""
+
+    order: list[Tensor]
+    labels: list[Tensor]
+    keys: Tensor
+    shares: Tensor | None
+
+    def of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        shares = None if self.shares is None else self.shares[step]
+        return self.order[step], self.labels[step], self.keys[step], shares
+
+
 class PaddedBatches(NamedTuple):
     """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
 
@@ -176,25 +189,35 @@ class PaddedBatches(NamedTuple):
     prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
-        # What is small is computed for all steps at once: on a GPU, every operation costs a launch.
-        order = rows_in_turn(self.order)
-        labels = rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape))
-        keys = self.key + torch.arange(len(order), device=self.y.device)
-        shares = None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        for step, at in enumerate(order):
+        at_once = None if self.y.device.type == "cpu" else self._of_all_steps()
+        for step in range(self.order.shape[0]):
+            at, labels, key, shares = at_once.of(step) if at_once else self._of(step)
             batch = Batch(
                 rows(self.x, at),
-                labels[step],
+                labels,
                 None if self.mask is None else self.mask[step],
                 None if self.live is None else self.live[step],
-                None if shares is None else shares[step],
+                shares,
                 stacked=True,
-                key=keys[step],
+                key=key,
                 at=at,
                 start=self.start,
             )
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
+
+    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, None]:
+        at = self.order[step]
+        return at, rows(self.y, at), self.key + step, None
+
+    def _of_all_steps(self) -> _Steps:
+        """What is small, computed for all steps at once: on a GPU, every operation costs a launch."""
+        return _Steps(
+            rows_in_turn(self.order),
+            rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape)),
+            self.key + torch.arange(self.order.shape[0], device=self.y.device),
+            None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1),
+        )
 
     def once(self) -> Iterator[Batch]:
         for first in range(0, self.most, PIECE):
