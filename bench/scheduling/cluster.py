@@ -18,10 +18,10 @@ from bench.scheduling.resources import Resources
 def start_ray(address: str | None = None, cpus: int | None = None, gpus: float | None = None) -> None:
     """Join the cluster at this address, or start Ray on this machine alone."""
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    if ray.is_initialized():
-        return
     if address is not None:
         _refuse_dead(address)
+    if ray.is_initialized():
+        return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": cpus, "num_gpus": gpus}
