@@ -26,7 +26,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
-from methods.shared.finch import cluster_means, finch
+from methods.shared.finch import clustered_prototypes, contrast, prototypes_per_class
 from methods.shared.losses import on_sphere
 from methods.shared.stacked_finch import clusters_by_class
 
@@ -84,28 +84,17 @@ class FedPLVM(FedAvg):
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         means = torch.cat([reply.content["prototypes"] for reply in replies], dim=1)
         held = torch.cat([reply.content["counts"] for reply in replies], dim=1) > 0
-        centres = {
-            label: cluster_means(own, finch(own))
-            for label in range(task.classes)
-            if len(own := means[label, held[label]])
-        }
-        classes = [label for label, found in centres.items() for _ in found]
-        return super().aggregate(task, server, replies) | {
-            "centres": torch.cat(list(centres.values())),
-            "classes": torch.tensor(classes, device=means.device),
-        }
+        by_class = [means[label, held[label]] for label in range(task.classes)]
+        return super().aggregate(task, server, replies) | clustered_prototypes(by_class)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
-        if "classes" not in server:
-            return {}
-        return {"prototypes_per_class": len(server["classes"]) / len(server["classes"].unique())}
+        return prototypes_per_class(server)
 
 
 def sparse_contrast(z: Tensor, own: Tensor, centres: Tensor, alpha: float, tau: float) -> Tensor:
     """Per sample −log of its own prototypes' share (`own`: samples × prototypes); 0 where it has none."""
     similarity = (on_sphere(z) @ on_sphere(centres).T).clamp(min=SMALLEST) ** alpha / tau
-    own = own | ~own.any(dim=1, keepdim=True)
-    return similarity.logsumexp(dim=1) - similarity.masked_fill(~own, float("-inf")).logsumexp(dim=1)
+    return contrast(similarity, own)
 
 
 def prototypes_by_class(z: Tensor, y: Tensor, real: Tensor, classes: int, places: int) -> Message:

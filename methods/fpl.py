@@ -21,7 +21,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
-from methods.shared.finch import cluster_means, finch
+from methods.shared.finch import clustered_prototypes, contrast, prototypes_per_class
 from methods.shared.losses import on_sphere
 from methods.shared.prototypes import class_means
 
@@ -51,7 +51,8 @@ class FPL(FedAvg):
         def loss(y: Tree, batch: Batch) -> Tensor:
             z = task.encode(y, batch.x)
             pull = (z - middle[batch.y]).square().mean(dim=1) * known[batch.y]
-            terms = contrast(z, member[batch.y], centres, self.tau) + pull
+            cosines = on_sphere(z) @ on_sphere(centres).T / self.tau
+            terms = contrast(cosines, member[batch.y]) + pull
             return cross_entropy(task.logits_from(y, z), batch) + batch.mean(terms)
 
         return loss
@@ -67,27 +68,8 @@ class FPL(FedAvg):
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         means = torch.stack([reply.content["means"] for reply in replies])
         held = torch.stack([reply.content["held"] for reply in replies])
-        centres = {
-            label: cluster_means(own, finch(own))
-            for label in range(task.classes)
-            if len(own := means[held[:, label], label])
-        }
-        classes = [label for label, found in centres.items() for _ in found]
-        return super().aggregate(task, server, replies) | {
-            "centres": torch.cat(list(centres.values())),
-            "classes": torch.tensor(classes, device=means.device),
-        }
+        by_class = [means[held[:, label], label] for label in range(task.classes)]
+        return super().aggregate(task, server, replies) | clustered_prototypes(by_class)
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
-        if "classes" not in server:
-            return {}
-        classes = server["classes"]
-        return {"prototypes_per_class": len(classes) / len(classes.unique())}
-
-
-def contrast(z: Tensor, own: Tensor, centres: Tensor, tau: float) -> Tensor:
-    """Per sample −log of its own prototypes' share (`own`: samples × prototypes); 0 where it has none."""
-    cosines = on_sphere(z) @ on_sphere(centres).T / tau
-    # A sample without prototypes takes all for its own: its share is 1, its term and gradient are 0.
-    own = own | ~own.any(dim=1, keepdim=True)
-    return cosines.logsumexp(dim=1) - cosines.masked_fill(~own, float("-inf")).logsumexp(dim=1)
+        return prototypes_per_class(server)

@@ -6,9 +6,12 @@ components are the clusters. Then the clusters' means are clustered in the same 
 the last partition before everything would become one cluster, or one cluster if the first partition is that.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from methods.core.exchange import State
 from methods.shared.losses import on_sphere
 
 
@@ -51,3 +54,24 @@ def linked(points: Tensor) -> Tensor:
     roots = [root(point) for point in range(len(parents))]
     numbers = {each: number for number, each in enumerate(dict.fromkeys(roots))}
     return torch.tensor([numbers[each] for each in roots], device=points.device)
+
+
+def clustered_prototypes(by_class: Sequence[Tensor]) -> State:
+    """`centres`, the means of the clusters of every class's vectors, and `classes`, to which each belongs."""
+    centres = [cluster_means(own, finch(own)) if len(own) else own for own in by_class]
+    labels = [label for label, found in enumerate(centres) for _ in found]
+    return {"centres": torch.cat(centres), "classes": torch.tensor(labels, device=centres[0].device)}
+
+
+def prototypes_per_class(server: State) -> dict[str, float]:
+    """For the record of a round; nothing before the first prototypes."""
+    if "classes" not in server:
+        return {}
+    return {"prototypes_per_class": len(server["classes"]) / len(server["classes"].unique())}
+
+
+def contrast(similarity: Tensor, own: Tensor) -> Tensor:
+    """Per sample −log of its own prototypes' share (`own`: samples × prototypes); 0 where it has none."""
+    # A sample without prototypes takes all for its own: its share is 1, its term and gradient are 0.
+    own = own | ~own.any(dim=1, keepdim=True)
+    return similarity.logsumexp(dim=1) - similarity.masked_fill(~own, float("-inf")).logsumexp(dim=1)

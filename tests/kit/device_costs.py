@@ -56,6 +56,13 @@ def on_device(problem: Problem) -> Problem:
     )
 
 
+def can_be_stacked(name: str) -> bool:
+    """Whether the small model of a method has no batch norm."""
+    subject = Subject(METHODS.load(name), quick(name))
+    assert subject.model is not None
+    return not tiny_problem(subject.method, subject.model).task.has_batch_norm
+
+
 def measured_round(name: str, executor: str, optimiser: str = "sgd", epochs: int = 1) -> Round:
     """Of a registered method on the first small model that it accepts."""
     subject = Subject(METHODS.load(name), quick(name))
