@@ -1,6 +1,6 @@
 # Each target first sets up what it needs (git, make and Python 3.11 or later suffice); the second call is instant.
 
-.PHONY: help setup quickstart test test-long lint lock
+.PHONY: help setup quickstart test test-long lint docs lock
 
 help:
 	@echo "make setup       create .venv with bench in it"
@@ -8,6 +8,7 @@ help:
 	@echo "make test        the tests"
 	@echo "make test-long   the tests that take minutes"
 	@echo "make lint        ruff and mypy"
+	@echo "make docs        the pages in docs/methods again"
 	@echo "make lock        resolve the versions in requirements.txt again"
 
 setup: .venv/.stamp
@@ -33,6 +34,10 @@ lint: setup
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
+
+docs: setup
+	@echo "docs: methods, search spaces and results -> docs/methods"
+	@.venv/bin/bench docs
 
 # Names and versions only, for every Python from 3.11 on; pins that still fit are kept.
 lock: setup

@@ -11,6 +11,7 @@ from bench.cli import (
     check,
     compare,
     data,
+    docs,
     doctor,
     export,
     listing,
@@ -67,6 +68,7 @@ app.command()(compare.compare)
 app.command()(submit.submit)
 app.command()(verify.verify)
 app.command()(site.site)
+app.command()(docs.docs)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.command()(export.export)

@@ -51,16 +51,14 @@ def _show_suite(name: str) -> None:
 
 
 def _show_method(name: str) -> None:
-    import inspect
-
     from bench.cli.console import make_console
     from bench.cli.method_view import hyperparameter_table
-    from bench.suite.methods import METHODS
+    from bench.studies.method_info import method_info
 
-    kind = METHODS.load(name)
+    info = method_info(name)
     console = make_console()
-    console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
-    console.print(hyperparameter_table(name, kind))
+    console.print(info.text, markup=False, highlight=False)
+    console.print(hyperparameter_table(info))
 
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
