@@ -54,8 +54,8 @@ def as_published(usual: Any) -> Any:
     """GGEUR around FedAvg with further cases, in which it follows the authors' public code.
 
     Every client begins with weights of its own, drawn as PyTorch draws those of a linear layer, and goes on
-    with its own model; Adam with rate 1e-3, new each round; a softmax before the cross-entropy; the mean of all
-    models, which nobody is sent, predicts.
+    with its own model; Adam with rate 1e-3, new each round; a softmax before the cross-entropy; the mean of
+    all models, which nobody is sent, predicts.
     """
 
     # with few samples, most axes have length 0 and may be any; so only three are used
