@@ -122,6 +122,9 @@ class _Optimiser(BaseModel):
     def clipped(self, grads: Tensors, kit: Kit) -> Tensors:
         if self.clip_norm is None:
             return grads
+        if kit.is_vector:  # the same factor's inverse; `rsub` multiplies and adds in one operation
+            longer = torch.rsub(kit.norm(grads), 1e-6 / self.clip_norm, alpha=-1 / self.clip_norm)
+            return [grads[0] / longer.clamp(min=1.0)]
         factor = torch.clamp(self.clip_norm / (kit.norm(grads) + 1e-6), max=1.0)
         return [grad * factor for grad in grads]
 

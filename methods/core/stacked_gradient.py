@@ -39,8 +39,13 @@ def quick_gradient(value: Value, params: list[Tensor], like: Tensor) -> list[Ten
     return [one_of(grad) for grad in grads]
 
 
-def vector_gradient(value: Value, vector: Tensor, shapes: Sequence[torch.Size], like: Tensor) -> Tensor:
-    """The gradient in one vector of all parameters; `value` takes them in their shapes."""
+def vector_gradient(
+    value: Value, vector: Tensor, shapes: Sequence[torch.Size], like: Tensor, one: Tensor
+) -> Tensor:
+    """The gradient in one vector of all parameters; `value` takes them in their shapes.
+
+    `one` is the number 1, made once for many steps.
+    """
     sizes = [shape.numel() for shape in shapes]
     if not in_stack(like):
         return plain_gradient(lambda whole: value(parts_of(whole[0], shapes)), [vector])[0]
@@ -53,7 +58,7 @@ def vector_gradient(value: Value, vector: Tensor, shapes: Sequence[torch.Size], 
     loss = value([one_of(leaf) for leaf in leaves])
     with outside():
         losses = stack_of(loss)
-        grads = torch.autograd.grad(losses, leaves, torch.ones_like(losses), materialize_grads=True)
+        grads = torch.autograd.grad(losses, leaves, one.expand_as(losses), materialize_grads=True)
         whole = torch.empty(count, sum(sizes), dtype=vector.dtype, device=losses.device)
         places = [
             part.view(count, *shape) for part, shape in zip(whole.split(sizes, dim=1), shapes, strict=True)

@@ -120,12 +120,13 @@ def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimis
     vector = torch.cat([param.reshape(-1) for param in params])
     rates = _rates_of_vector(optimiser.rates(aim.names), shapes, vector)
     memory = optimiser.start([vector])
+    one = torch.ones((), dtype=vector.dtype, device=vector.device)
     for batch in batches:
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
                 aim.value(batch, parts_of(vector, shapes))
             batch = batch._replace(terms=None)
-        grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y)
+        grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y, one=one)
         moved = optimiser.step([vector], aim.unscaled([grads]), memory, rates, VECTOR)
         (vector,), memory = moved if batch.live is None else _choose(batch.live, moved, ([vector], memory))
         del batch, grads, moved
