@@ -27,6 +27,7 @@ from bench.cli import (
     verify,
 )
 from bench.errors import UserError
+from bench.words import one_line
 
 app = typer.Typer(
     name="bench",
@@ -84,5 +85,5 @@ def main() -> None:
     except UserError as error:
         if _State.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from bench.cli.console import BenchConsole
 from bench.scheduling.progress import Item, Words
@@ -124,7 +125,7 @@ class LiveView:
         self._words = words
         self._board = _Board(items, done)
         self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -165,9 +166,11 @@ class LiveView:
         for key in shown:
             rounds, average = self._board.at[key]
             score = f"{self._words.score} {100 * average:.1f}" if average is not None else ""
-            running.add_row(f"  {self._board.names[key]}", f"round {rounds}/{self._board.rounds[key]}", score)
+            at = f"round {rounds}/{self._board.rounds[key]}"
+            running.add_row(*map(Text, (f"  {self._board.names[key]}", at, score)))
         for key, reason in self._board.failures.items():
-            running.add_row(f"[red]  {self._board.names[key]}", "[red]failed", f"[red]{reason[:80]}")
+            cells = (f"  {self._board.names[key]}", "failed", reason[:80])
+            running.add_row(*(Text(cell, style="red") for cell in cells))
         return Group(self._bar, running)
 
 

@@ -24,7 +24,8 @@ from pydantic import BaseModel, ValidationError
 
 from bench.errors import UserError
 from bench.records.config import SCHEMA, CellConfig
-from bench.records.files import read_json, replacing, whole_lines, write_json
+from bench.records.files import parse_json, read_json, replacing, whole_lines, write_json
+from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
 
 R = TypeVar("R", bound=BaseModel)
@@ -73,7 +74,12 @@ class CellFolder:
 
     def failure(self) -> str | None:
         """Why the cell failed, in one line; None if it did not."""
-        return Failure.model_validate(read_json(self._error)).summary if self._error.is_file() else None
+        if not self._error.is_file():
+            return None
+        try:
+            return Failure.model_validate(read_json(self._error)).summary
+        except ValidationError:
+            return "the file that says why, error.json, is damaged"
 
     def failed_at(self) -> float | None:
         """When the failure was recorded, in seconds since 1970."""
@@ -88,7 +94,7 @@ class CellFolder:
         found: dict[int, RoundRecord] = {}
         for number, line in enumerate(lines, start=1):
             try:
-                record = RoundRecord.model_validate(json.loads(line))
+                record = RoundRecord.model_validate(parse_json(line))
             except ValueError as error:
                 if number == len(lines):
                     break
@@ -175,9 +181,16 @@ def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise UserError(f"{file} is damaged ({place}: {problem['msg']}); {remedy}") from error
+        raise UserError(f"{file} is damaged ({first_problem(error)}); {remedy}") from error
+
+
+def first_problem(error: ValueError) -> str:
+    """What is wrong with a record, and at which key."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problem = error.errors()[0]
+    place = ".".join(str(part)[:LONGEST] for part in problem["loc"])
+    return f"{place}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 def _line(record: RoundRecord) -> str:
