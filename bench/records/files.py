@@ -84,7 +84,9 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = parse_json(file.read_bytes())
     except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}; mend that and run the command again") from None
+        raise UserError(
+            f"cannot read {file}: {error.strerror}; mend that and run the command again"
+        ) from None
     except ValueError as error:
         raise UserError(f"{file} is not valid JSON ({error}); delete it and run the command again") from error
     if not isinstance(content, dict):
@@ -97,6 +99,14 @@ def whole_lines(file: Path) -> list[bytes]:
     if not file.is_file():
         return []
     return [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A folder inside another; a UserError if it is a link, as somebody else's run may have one."""
+    place = folder / name
+    if place.is_symlink():
+        raise UserError(f"{place} is a link to {place.readlink()}; remove it, and nothing is written there")
+    return place
 
 
 def check_writable(directory: Path) -> Path:

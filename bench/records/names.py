@@ -7,7 +7,7 @@ of Python code.
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -36,9 +36,8 @@ def _is_no_path(name: str) -> str:
 
 
 def _stays_inside(path: str) -> str:
-    parts = PurePosixPath(path).parts
-    anchored = PurePosixPath(path).is_absolute() or PureWindowsPath(path).anchor
-    if anchored or not parts or ".." in parts or "\\" in path or "\0" in path:
+    steps = PureWindowsPath(path)  # knows both kinds of slashes, and drives
+    if steps.anchor or not steps.parts or ".." in steps.parts or "\0" in path:
         raise ValueError("it leads out of the folder of the run")
     return path
 

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeVar
 from pydantic import Field, ValidationError
 
 from bench.errors import UserError
-from bench.records.config import CellConfig, identity
 from bench.records.cell_folder import first_problem
+from bench.records.config import CellConfig, identity
 from bench.records.files import parse_json, write_atomically
 from bench.records.reader import CellRecord, Run, check_planned_once, load_run
 from bench.records.round_columns import columns_of, rounds_from
@@ -152,9 +152,7 @@ def record_of(file: Path, header: Header, line: CellLine) -> CellRecord:
     try:
         rounds = rounds_from(line.rounds)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise UserError(
-            f"{file}: the rounds of cell {line.cell_id} are damaged; {AGAIN}"
-        ) from None
+        raise UserError(f"{file}: the rounds of cell {line.cell_id} are damaged; {AGAIN}") from None
     if line.result.final.test is None:
         raise UserError(f"{file}: the result of cell {line.cell_id} has no final.test; {AGAIN}")
     return CellRecord(

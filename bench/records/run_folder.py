@@ -54,7 +54,7 @@ class RunFolder:
             return PartitionRecord.model_validate(read_json(file))
         except ValidationError as error:
             raise UserError(
-                f"{file} is damaged ({first_problem(error)}); delete it and make the report again"
+                f"{file} cannot be read ({first_problem(error)}); delete it and make the report again"
             ) from None
 
     def remove_scratch(self) -> None:

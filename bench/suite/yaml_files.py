@@ -47,7 +47,8 @@ class _OnceLoader(yaml.SafeLoader):
     """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        events: Any = self  # PyYAML's annotations leave this out
+        event = events.peek_event()
         if (tag := getattr(event, "tag", None)) is not None:
             raise yaml.MarkedYAMLError(
                 problem=f"the tag '{tag}' is not allowed; leave it out", problem_mark=event.start_mark

@@ -2,6 +2,7 @@
 
 import re
 
+from bench.words import one_line
 from reports.tables.table import Entry, Row, Table
 
 
@@ -43,4 +44,4 @@ def _signs(signs: tuple[str, ...]) -> str:
 
 
 def _escape(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", one_line(text))
