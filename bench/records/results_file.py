@@ -28,6 +28,8 @@ R = TypeVar("R", bound=Record)
 FORMAT: Final = 1
 """The version of the format; a reader refuses any other."""
 SUFFIX: Final = ".jsonl"
+LARGEST_SD: Final = 10.0
+"""Points of AVG; a file that states more would pass any check of itself."""
 AGAIN: Final = "write the file again with `bench submit RUN`"
 
 
@@ -44,9 +46,9 @@ class Header(Record):
     format: int = FORMAT
     suite: SuiteRecord
     table: TableRecord
-    domains: tuple[str, ...]
+    domains: tuple[str, ...] = Field(min_length=1)
     partition: PartitionRecord | None = None
-    rerun_sd: float | None = None
+    rerun_sd: float | None = Field(default=None, ge=0, le=LARGEST_SD, allow_inf_nan=False)
     """Measured standard deviation, in points of AVG, of reruns on another kind of machine."""
     origins: dict[str, Origin] = Field(default_factory=dict)
 

@@ -187,7 +187,7 @@ class PlanRecord(Record):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     suite: SuiteRecord
     table: TableRecord
-    domains: tuple[str, ...]
+    domains: tuple[str, ...] = Field(min_length=1)
     settings: dict[str, Any] | None = Field(default=None, alias="set")
     """What was changed of the suite: dotted key → value."""
     tuning: dict[str, Any] | None = None
