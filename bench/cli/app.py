@@ -25,6 +25,7 @@ from bench.cli import (
     submit,
     tune,
     verify,
+    watch,
 )
 from bench.errors import UserError
 from bench.words import one_line
@@ -63,6 +64,7 @@ def _root(
 app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
 app.command()(study.study)
+app.command()(watch.watch)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(submit.submit)

@@ -24,16 +24,16 @@ class ConsoleObserver:
     """Tells the user of a run or a search: a live view in a terminal, plain lines elsewhere."""
 
     def __init__(self, console: BenchConsole) -> None:
-        self._console = console
+        self.console = console
 
     def say(self, text: str) -> None:
-        self._console.say(text)
+        self.console.say(text)
 
     def view(
         self, title: str, items: Sequence[Item], done: int, words: Words | None = None
     ) -> LiveView | LineView:
-        kind = LiveView if self._console.is_terminal else LineView
-        return kind(self._console, title, items, done, words or Words())
+        kind = LiveView if self.console.is_terminal else LineView
+        return kind(self.console, title, items, done, words or Words())
 
 
 class _Board:
@@ -111,7 +111,7 @@ class LineView:
 
     def _say(self, text: str) -> None:
         left = self._board.remaining_seconds()
-        eta = f", about {_duration(left)} left" if left else ""
+        eta = f", about {duration(left)} left" if left else ""
         ended = self._board.done_before + len(self._board.ended)
         self._console.say(f"[{ended}/{self._board.total}{eta}] {text}")
 
@@ -150,7 +150,7 @@ class LiveView:
     def advanced(self, key: str, rounds: int, score: float | None) -> None:
         self._board.at[key] = (rounds, score)
         left = self._board.remaining_seconds()
-        self._bar.update(self._task, eta=f"about {_duration(left)} left" if left else "")
+        self._bar.update(self._task, eta=f"about {duration(left)} left" if left else "")
 
     def finished(self, key: str, note: str = "") -> None:
         self._board.ended.add(key)
@@ -174,7 +174,8 @@ class LiveView:
         return Group(self._bar, running)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`1 h 05 min`, `3 min 20 s` or `12 s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

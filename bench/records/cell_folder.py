@@ -13,9 +13,11 @@ error.json      why it failed, until it succeeds
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +31,9 @@ from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
 
 R = TypeVar("R", bound=BaseModel)
+
+TAIL = 65_536
+"""Bytes at the end of a record of rounds that show how far a cell is."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,20 @@ class CellFolder:
                 ) from error
             found[record.round] = record
         return [found[number] for number in sorted(found)]
+
+    def latest(self) -> list[RoundRecord]:
+        """The last recorded rounds, as many as are quick to read; for looking on while a cell runs."""
+        if not self.rounds_file.is_file():
+            return []
+        with self.rounds_file.open("rb") as stream:
+            start = max(0, stream.seek(0, os.SEEK_END) - TAIL)
+            stream.seek(start)
+            lines = stream.read().split(b"\n")[1 if start else 0 : -1]
+        found = []
+        for line in lines:
+            with suppress(ValueError):  # another process may be writing it
+                found.append(RoundRecord.model_validate(parse_json(line)))
+        return found
 
     def validations(self) -> dict[int, float]:
         """Round → accuracy on the held-out samples, whether the cell is running or not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,8 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[0-9]{19}")
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
     """A temporary name beside `file`; what is written there takes its place when the block ends well."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}.draft")
+    # not the process's number, which another machine on the same disk may use too
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(6)}.draft")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         yield draft
