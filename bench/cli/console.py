@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -14,6 +15,9 @@ WIDTH_WITHOUT_SCREEN = 140
 
 class BenchConsole(Console):
     """A console that shows text from records and files without letting it steer the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
 
     def say(self, text: str) -> None:
         """A sentence as it is, on a line of its own."""

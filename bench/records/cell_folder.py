@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench.errors import UserError
 from bench.records.config import SCHEMA, CellConfig
-from bench.records.files import parse_json, read_json, replacing, whole_lines, write_json
+from bench.records.files import inside, parse_json, read_json, replacing, whole_lines, write_json
 from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
 
@@ -142,7 +142,7 @@ class CellFolder:
 
     def open(self, config: CellConfig) -> None:
         """Make the folder and say what the cell is."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        inside(self.path.parent, self.path.name).mkdir(parents=True, exist_ok=True)
         if not (self.path / "config.json").exists():
             write_json(self.path / "config.json", config.as_record())
 

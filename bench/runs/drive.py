@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
+from bench.records.files import inside
 from bench.records.lock import alone, one_of
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
@@ -44,6 +45,7 @@ def drive(
     with _held(plan), _Recording(plan, tracker, observer) as recording:
         if plan.shard is None:  # other shards may be at work in theirs
             plan.folder.remove_scratch()
+        inside(plan.folder.path, "cells")
         plan.write()
         pending = plan.pending()
         waiting = {cell.cell_id for cell in pending}

@@ -31,6 +31,13 @@ PARTITION = {
     "classes": ["0", "1"],
     "clients": [{"name": "0", "domain": "mnist", "counts": [3, 4]}],
 }
+TABLES = (
+    {"kind": "domains"},
+    {"kind": "variants"},
+    {"kind": "ablation", "switches": {"mu": "Proximal"}},
+    {"kind": "wrapped", "wrapper": "ggeur"},
+    {"kind": "unseen"},
+)
 FILES = ("plan.json", "partition.json", "config.json", "result.json", "rounds.jsonl", "error.json")
 
 
@@ -97,6 +104,9 @@ def test_damaged_run_folders(tiny_run: Path, data: st.DataObject, name: str) -> 
         if name == "error.json":
             changed_file(run, "result.json").unlink()
             file.write_text(json.dumps({"error": "why", "traceback": "where"}))
+        plan = json.loads((run / "plan.json").read_text())
+        plan["table"] = data.draw(st.sampled_from(TABLES))
+        (run / "plan.json").write_text(json.dumps(plan))
         file.write_bytes(as_text(data.draw(damaged(lines_of(file)))))
 
     in_a_copy(tiny_run, "damaged run folders", damage, open_run)
@@ -106,7 +116,9 @@ def test_damaged_run_folders(tiny_run: Path, data: st.DataObject, name: str) -> 
 @given(data=st.data())
 def test_damaged_results_files(results_file: Path, data: st.DataObject) -> None:
     def damage(file: Path) -> None:
-        file.write_bytes(as_text(data.draw(damaged(lines_of(file)))))
+        header, *lines = lines_of(file)
+        header["table"] = data.draw(st.sampled_from(TABLES))
+        file.write_bytes(as_text(data.draw(damaged([header, *lines]))))
 
     in_a_copy(results_file, "damaged results files", damage, open_results)
 
