@@ -26,13 +26,13 @@ FULL: dict[str, Any] = TINY | {
 TEXT = yaml.safe_dump(FULL, allow_unicode=True).encode()
 
 
-def plan(content: bytes, kind: str) -> None:
-    """Plan the cells of a suite file of this content."""
+def plan(content: bytes, kind: str) -> str:
+    """What becomes of a suite file of this content."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "suite.yaml")
         file.write_bytes(content)
         with no_write_outside(Path(folder)):
-            outcome(lambda: plan_cells(load_suite(str(file))), kind)
+            return outcome(lambda: plan_cells(load_suite(str(file))), kind)
 
 
 def as_yaml(content: Any) -> bytes:
@@ -50,6 +50,10 @@ def test_damaged_values(content: Any) -> None:
 @given(content=damaged_bytes(TEXT) | st.binary(max_size=200))
 def test_damaged_bytes(content: bytes) -> None:
     plan(content, "suites with damaged bytes")
+
+
+def test_the_undamaged_one_is_planned() -> None:
+    assert plan(TEXT, "undamaged suite") == "read"
 
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
