@@ -26,8 +26,10 @@ from bench.cli import (
     submit,
     tune,
     verify,
+    watch,
 )
 from bench.errors import UserError
+from bench.words import one_line
 
 app = typer.Typer(
     name="bench",
@@ -63,6 +65,7 @@ def _root(
 app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
 app.command()(study.study)
+app.command()(watch.watch)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(submit.submit)
@@ -86,5 +89,5 @@ def main() -> None:
     except UserError as error:
         if _State.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -93,14 +93,15 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
 def _show_cell(name: str, root: Path) -> None:
     """A cell by the beginning of its id: what it is and how it went."""
     from bench.cli.console import make_console
+    from bench.records.files import read_json
     from bench.records.run_folder import find_cell
 
     folder = find_cell(root, name).path
     console = make_console()
     for file in ("config.json", "result.json", "error.json"):
-        if (folder / file).exists():
+        if (folder / file).is_file():
             console.say(str(folder / file))
-            console.print_json((folder / file).read_text(encoding="utf-8"))
+            console.print_json(data=read_json(folder / file))
 
 
 def _show_tuned(suite: str, folder: Path) -> None:

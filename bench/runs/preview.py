@@ -24,8 +24,8 @@ def preview(
         factors.append(counted(len(plan.suite.variants), "variant"))
     lines = [
         f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
-        f"cells: {len(plan.cells)} ({' × '.join(factors)}), {len(plan.cells) - len(pending)} already done, "
-        f"{len(pending)} to run",
+        f"cells: {len(plan.cells)} ({' × '.join(factors)}), {_share(plan)}"
+        f"{len(plan.own) - len(pending)} already done, {len(pending)} to run",
         f"methods: {', '.join(methods)}",
         f"folder: {plan.folder.path}",
     ]
@@ -37,6 +37,10 @@ def preview(
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
         lines += _tuned_elsewhere(plan, first.fingerprints.data_checksum)
     return lines
+
+
+def _share(plan: Plan) -> str:
+    return f"{len(plan.own)} of them in shard {plan.shard}: " if plan.shard else ""
 
 
 def _made_with_other_code(plan: Plan) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from bench.words import one_line
 from reports.tables.table import Entry, Row, Table
 
 
@@ -55,5 +56,5 @@ def _signs(signs: tuple[str, ...]) -> str:
 
 
 def escape(text: str) -> str:
-    """The text, so that Markdown shows it as it is."""
-    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", text)
+    """The text on one line, so that Markdown shows it as it is."""
+    return re.sub(r"([\\`*_\[\]<>|~&])", r"\\\1", one_line(text))
