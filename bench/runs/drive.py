@@ -50,7 +50,8 @@ def drive(
             items = [Item(cell.cell_id, cell.name, cell.config.training.rounds) for cell in pending]
             title = f"{plan.suite.suite} v{plan.suite.version}"
             with observer.view(title, items, len(plan.cells) - len(pending)) as view:
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording))
+                joined = address is not None
+                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
 
 
 class _Recording(Background):

@@ -100,7 +100,8 @@ def _run(
             resources, at_once = _resources(request, observer)
             with search_view(search, journal, limits, observer) as view:
                 watcher = SearchWatcher(search, view, tracker, background)
-                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher)
+                joined = request.address is not None
+                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher, joined)
     return _incompleteness(search, journal, limits, lost)
 
 
