@@ -31,11 +31,13 @@ def drive(
     """Run the pending cells; what becomes of each is on disk. `resources` may be None if none is pending."""
     pending = plan.pending()
     if pending:
-        from bench.scheduling.cluster import settled, start_ray
+        from bench.scheduling.cluster import nodes, settled, start_ray
         from bench.scheduling.resources import Resources
 
         start_ray(address)
         resources = settled(resources or Resources())
+        if len(nodes()) > 1:
+            observer.say(resources.in_words(nodes()))
     conditions = with_methods(conditions, {cell.method for cell in plan.cells})
     with alone(plan.folder.path, "bench run"), _Recording(plan, tracker, observer) as recording:
         plan.folder.remove_scratch()

@@ -1,4 +1,4 @@
-"""Whether all nodes of a cluster have the same code, without which cells of one table could not be compared."""
+"""Whether all nodes of a cluster have the same code; else cells of one table could not be compared."""
 
 from __future__ import annotations
 

@@ -48,6 +48,19 @@ class Resources:
         room = sum(self.per_node(nodes))
         return min(room, self.max_concurrent) if self.max_concurrent else room
 
+    def in_words(self, nodes: Sequence[Mapping[str, float]]) -> str:
+        """What a trial has, and how many run at once, in all and per node."""
+        per_node = self.per_node(nodes)
+        gpus = f", {self.gpus:g} GPU" if self.gpus else ""
+        cards = sum(node.get("GPU", 0) for node in nodes)
+        why = f"Ray has {sum(node.get('CPU', 0) for node in nodes):g} CPU"
+        why += f" and {cards:g} GPU" if cards else ""
+        if len(nodes) > 1:
+            why += f": room for {_shares(per_node)}"
+        if self.at_once(nodes) < sum(per_node):
+            why = "--max-concurrent"
+        return f"resources: {self.cpus:g} CPU{gpus} per trial; {self.at_once(nodes)} at once ({why})"
+
 
 class _Room:
     """What is free on a node; a share of a GPU comes from one card."""
@@ -88,10 +101,8 @@ def _spread(bundles: Sequence[Mapping[str, Any]], rooms: Sequence[_Room]) -> int
     return places[0]
 
 
-def in_words(per_node: Sequence[int]) -> str:
-    """How many trials run where, such as "1 on each of 2 nodes"; empty for one node."""
-    if len(per_node) < 2:
-        return ""
+def _shares(per_node: Sequence[int]) -> str:
+    """How many trials run where, such as "1 on each of 2 nodes"."""
     parts = [
         f"{trials} on each of {nodes} nodes" if nodes > 1 else f"{trials} on one node"
         for trials, nodes in sorted(Counter(per_node).items(), reverse=True)
