@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class DataSource(Protocol):
     """Has the data of cells for processes that cannot read them from their own disk."""
 
+    def take_effect(self) -> None:
+        """Let this process look for data where the driver does, if it runs on the same machine."""
+
     def prepared(self, config: CellConfig) -> PreparedData | None:
         """None where the data are on this machine's disk."""
 
@@ -55,6 +58,8 @@ class Conditions:
         from bench.suite.methods import METHODS
 
         use_share(self.threads)
+        if self.data is not None:
+            self.data.take_effect()
         if self.gpus and torch.cuda.is_available():
             torch.cuda.set_per_process_memory_fraction(min(1.0, self.gpus))
         for method in self.own_methods:

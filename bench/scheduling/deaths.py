@@ -77,8 +77,8 @@ class _Manager(RayActorManager):
 def survived() -> Iterator[None]:
     """Tune retries the trials that run inside, whatever their processes are lost by."""
     own = tune_controller.RayActorManager
-    tune_controller.RayActorManager = _Manager
+    tune_controller.RayActorManager = _Manager  # type: ignore[misc]
     try:
         yield
     finally:
-        tune_controller.RayActorManager = own
+        tune_controller.RayActorManager = own  # type: ignore[misc]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import ray
+from ray.exceptions import RayTaskError
 
+from bench.data.base import data_root
+from bench.data.cache import cache_root
 from bench.engine.prepared_data import PreparedData
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
@@ -27,6 +31,8 @@ class Home:
     """Ray's id of that node."""
     scratch: Path
     """A folder on the run folder's own disk, removed when the run ends."""
+    places: Mapping[str, str]
+    """The environment variables by which the driver finds its cache and its data."""
     storeroom: str = ""
     """The name of the actor that answers processes on other nodes; empty where there are none."""
 
@@ -35,32 +41,49 @@ class Home:
         """Whether this process runs on the driver's node, and sees its disk."""
         return ray.get_runtime_context().get_node_id() == self.node and self.scratch.is_dir()
 
+    def take_effect(self) -> None:
+        """Let this process use the driver's cache and data if it can; it may have been started elsewhere."""
+        if self.is_here:
+            os.environ.update(self.places)
+
     def contents(self, folder: CellFolder) -> Parcel:
         """What has been delivered of a cell so far."""
         if self.is_here:
             return contents(folder)
-        return cast(Parcel, ray.get(self._storeroom().contents.remote(folder)))
+        return cast(Parcel, self._answer("contents", folder))
 
     def prepared(self, config: CellConfig) -> PreparedData | None:
         """The data of a cell from Ray's object store; None where they are on this node's disk."""
         if self.is_here:
             return None
-        references = cast(list[Any], ray.get(self._storeroom().prepared.remote(config)))
-        return cast(PreparedData, ray.get(references[0]))
+        (reference,) = self._answer("prepared", config)
+        return cast(PreparedData, ray.get(reference))
 
-    def _storeroom(self) -> Any:
-        return ray.get_actor(self.storeroom)
+    def _answer(self, question: str, subject: object) -> Any:
+        """What the storeroom says; its errors are raised as if they had happened here."""
+        try:
+            return ray.get(getattr(ray.get_actor(self.storeroom), question).remote(subject))
+        except RayTaskError as error:
+            raise error.cause from None
+
+
+def _places() -> dict[str, str]:
+    root = data_root()
+    return {"BENCH_CACHE": str(cache_root().absolute())} | (
+        {"BENCH_DATA_ROOT": str(root.absolute())} if root is not None else {}
+    )
 
 
 @contextmanager
-def open_home(run: RunFolder, data_root: Path | None, joined: bool) -> Iterator[Home]:
+def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]:
     """Home for the duration of a run; in a cluster that was joined, with somebody who answers other nodes."""
     node = ray.get_runtime_context().get_node_id()
     name = f"bench-storeroom-{uuid.uuid4().hex}" if joined else ""
     with run.scratch() as scratch:
-        storeroom = open_storeroom(name, node, data_root) if joined else None
+        places = _places()
+        storeroom = open_storeroom(name, node, root, places) if joined else None
         try:
-            yield Home(node, scratch, name)
+            yield Home(node, scratch, places, name)
         finally:
             if storeroom is not None:
                 ray.kill(storeroom)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from bench.records.parcel import Parcel, contents
 class Storeroom:
     """Reads what the driver has written, and puts data into the object store, each dataset once."""
 
-    def __init__(self, data_root: Path | None) -> None:
+    def __init__(self, data_root: Path | None, places: Mapping[str, str]) -> None:
+        os.environ.update(places)
         self._data_root = data_root
         self._stored: dict[str, ray.ObjectRef[Any]] = {}
 
@@ -33,8 +36,8 @@ class Storeroom:
         return [self._stored[key]]
 
 
-def open_storeroom(name: str, node: str, data_root: Path | None) -> Any:
+def open_storeroom(name: str, node: str, data_root: Path | None, places: Mapping[str, str]) -> Any:
     """Start the actor on a node; it takes no CPU from the trials."""
     here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
     actor = Storeroom.options(name=name, num_cpus=0, scheduling_strategy=here)  # type: ignore[attr-defined]
-    return actor.remote(data_root)
+    return actor.remote(data_root, places)
