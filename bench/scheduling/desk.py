@@ -6,19 +6,17 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel
-from bench.scheduling.home import Home
+from bench.scheduling.home import SCRATCH, Home
 
-PREFIX = "bench-cells-"
 
 Cells = Sequence[tuple[CellFolder, CellConfig]]
 
@@ -40,7 +38,7 @@ class Desk:
         here = job.home.is_here
         self._lock: FileLock | None = None
         if here:
-            self._place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=job.home.scratch))
+            self._place = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=job.home.scratch))
         else:
             self._place, self._lock = _own_folder()
         self.cells: Cells = [
@@ -67,16 +65,8 @@ class Desk:
 
 
 def _own_folder() -> tuple[Path, FileLock]:
-    """A folder on this node alone, and a lock beside it that is held until the process ends.
-
-    Folders whose lock is free belonged to processes that were killed, and are removed.
-    """
-    place = Path(tempfile.gettempdir())
-    for file in place.glob(f"{PREFIX}*.lock"):
-        with suppress(Timeout, OSError), FileLock(file, blocking=False):
-            shutil.rmtree(file.with_suffix(""), ignore_errors=True)
-            file.unlink()
-    folder = place / f"{PREFIX}{uuid.uuid4().hex}"
+    """A folder on this node alone, and a lock beside it that is held until the process ends."""
+    folder = Path(tempfile.gettempdir()) / f"{SCRATCH}{uuid.uuid4().hex}"
     lock = FileLock(folder.with_suffix(".lock"))
     lock.acquire()
     folder.mkdir(mode=0o700)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import ray
+from filelock import FileLock, Timeout
 from ray.exceptions import RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bench.data.base import data_root
 from bench.data.cache import cache_root
@@ -21,6 +25,10 @@ from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
 from bench.records.run_folder import RunFolder
 from bench.scheduling.storeroom import open_storeroom
+
+TIDY_SECONDS = 10.0
+SCRATCH = "bench-cells-"
+"""What the names of folders begin with in which processes work; on other nodes, a lock is beside each."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,24 @@ class Home:
             raise error.cause from None
 
 
+@ray.remote(num_cpus=0, max_retries=0)
+def remove_abandoned() -> None:
+    """Remove the scratch folders of processes on this node that were killed: nobody holds their locks."""
+    for file in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*.lock"):
+        with suppress(Timeout, OSError), FileLock(file, blocking=False):
+            shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+            file.unlink()
+
+
+def _tidy(home: str) -> None:
+    """Remove what killed processes left on other nodes; a node that does not answer at once is left alone."""
+    there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != home]
+    places = [NodeAffinitySchedulingStrategy(node_id=node, soft=False) for node in there]
+    pending = [remove_abandoned.options(scheduling_strategy=place).remote() for place in places]
+    if pending:
+        ray.wait(pending, num_returns=len(pending), timeout=TIDY_SECONDS)
+
+
 def _places() -> dict[str, str]:
     root = data_root()
     return {"BENCH_CACHE": str(cache_root().absolute())} | (
@@ -87,3 +113,4 @@ def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]
         finally:
             if storeroom is not None:
                 ray.kill(storeroom)
+                _tidy(node)
