@@ -17,7 +17,6 @@ from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel
 from bench.scheduling.home import SCRATCH, Home
 
-
 Cells = Sequence[tuple[CellFolder, CellConfig]]
 
 

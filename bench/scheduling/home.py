@@ -112,5 +112,6 @@ def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]
             yield Home(node, scratch, places, name)
         finally:
             if storeroom is not None:
-                ray.kill(storeroom)
-                _tidy(node)
+                with suppress(Exception):  # whatever it is that a Ray without its head raises
+                    ray.kill(storeroom)
+                    _tidy(node)
