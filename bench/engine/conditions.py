@@ -45,6 +45,8 @@ class Conditions:
     """Method → its standing, for methods that have not passed `bench check`; for the record."""
     own_methods: tuple[bytes, ...] = ()
     """Methods from files, scripts or notebooks, by value: a worker cannot import them."""
+    own_models: tuple[str, ...] = ()
+    """Texts of the user's model files, for workers on nodes that do not have them."""
 
     @property
     def threads(self) -> int:
@@ -55,6 +57,7 @@ class Conditions:
         import torch
 
         from bench.engine.process import use_share
+        from bench.models.own_code import keep_source
         from bench.suite.methods import METHODS
 
         use_share(self.threads)
@@ -64,3 +67,5 @@ class Conditions:
             torch.cuda.set_per_process_memory_fraction(min(1.0, self.gpus))
         for method in self.own_methods:
             METHODS.from_bytes(method)
+        for text in self.own_models:
+            keep_source(text)

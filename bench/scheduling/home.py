@@ -6,9 +6,9 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,11 +19,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bench.data.base import data_root
 from bench.data.cache import cache_root
+from bench.engine.conditions import Conditions
 from bench.engine.prepared_data import PreparedData
+from bench.models import model_spec
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
 from bench.records.run_folder import RunFolder
+from bench.scheduling.resources import Resources
 from bench.scheduling.storeroom import open_storeroom
 
 TIDY_SECONDS = 10.0
@@ -91,6 +94,21 @@ def _tidy(home: str) -> None:
     pending = [remove_abandoned.options(scheduling_strategy=place).remote() for place in places]
     if pending:
         ray.wait(pending, num_returns=len(pending), timeout=TIDY_SECONDS)
+
+
+def conditions_at(
+    home: Home, conditions: Conditions, resources: Resources, configs: Iterable[CellConfig]
+) -> Conditions:
+    """The conditions under which any node can compute these cells."""
+    models = {config.model.model_dump_json(): config.model for config in configs} if home.storeroom else {}
+    texts = {text for model in models.values() for text in model_spec(model.model_dump()).sources()}
+    return replace(
+        conditions,
+        cpus=resources.cpus,
+        gpus=resources.gpus or 0.0,
+        data=home,
+        own_models=tuple(sorted(texts)),
+    )
 
 
 def _places() -> dict[str, str]:

@@ -15,7 +15,7 @@ from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.desk import Cells, Job
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import Home, open_home
+from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
 from bench.suite.planning import PlannedCell
@@ -46,7 +46,7 @@ def run_cells(
     `joined` says that Ray was there before, and may have other nodes.
     """
     with open_home(run, conditions.data_root, joined) as home:
-        conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0, data=home)
+        conditions = conditions_at(home, conditions, resources, [cell.config for cell in cells])
         jobs = [Job([(run.cell(cell.directory), cell.config)], conditions, home) for cell in cells]
         for job in _attempt(jobs, resources, home, watcher, last=False):
             _attempt([job], replace(resources, max_concurrent=1), home, watcher, last=True)

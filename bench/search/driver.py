@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.desk import Cells, Job
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import Home, open_home
+from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
 from bench.scheduling.trials import REPORT_SECONDS
@@ -58,7 +58,8 @@ def run_search(
     process more often than they are retried, and stay open.
     """
     with open_home(RunFolder(search.directory), conditions.data_root, joined) as home:
-        conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0, data=home)
+        configs = [cell.config for cell in search.cells({})]
+        conditions = conditions_at(home, conditions, resources, configs)
         work = _Work(search, journal, limits, conditions, home, watcher)
         searcher = _JournalSearcher(work)
         # One trial waits while the others run, so that a process that is done goes on with it at once.
