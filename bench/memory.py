@@ -1,15 +1,33 @@
-"""Memory that a process keeps for its next step instead of fetching it from the system again."""
+"""How much memory there is, and how a process keeps it for its next step instead of fetching it again."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import resource
 import sys
+from pathlib import Path
 
 # From malloc.h of glibc.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
 _KEPT, _FROM_HEAP = 2**31 - 1, 2**30
 _FROM_HEAP_AT_MOST = 2**25
 """Older releases of glibc refuse more."""
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def available_bytes() -> int:
+    """What processes on this machine can still get."""
+    info = Path("/proc/meminfo")
+    if info.is_file():
+        lines = dict(line.split(":", 1) for line in info.read_text(encoding="ascii").splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def c_library() -> ctypes.CDLL | None:

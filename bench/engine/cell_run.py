@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from bench.engine.assembly import assemble
-from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
+from bench.engine.assembly import assemble_under
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.early_stopping import ChosenRound
@@ -20,6 +19,7 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.base import is_finite
 from bench.engine.projection import write_projection
 from bench.records.cell_folder import CellFolder
+from bench.records.checkpoints import latest_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
 from bench.records.provenance import hardware, versions
 from bench.records.schema import (
@@ -47,7 +47,7 @@ class CellRun:
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        assembled = assemble(config, conditions.data_root, gpus=conditions.gpus)
+        assembled = assemble_under(conditions, config)
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
         self._hosts = make_hosts(assembled.problem, config, conditions)

@@ -43,6 +43,10 @@ class ModelSpec(BaseModel, ABC):
         """The same options, completed by what identifies the user's own files."""
         return self
 
+    def sources(self) -> tuple[str, ...]:
+        """The texts of the user's own files that the model is built from; a node may not have them."""
+        return ()
+
     @abstractmethod
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         """A fresh model for inputs of this shape (without the batch)."""

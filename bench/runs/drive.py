@@ -36,11 +36,13 @@ def drive(
     """Run the pending cells; what becomes of each is on disk. `resources` may be None if none is pending."""
     pending = plan.pending()
     if pending:
-        from bench.scheduling.cluster import settled, start_ray
+        from bench.scheduling.cluster import nodes, settled, start_ray
         from bench.scheduling.resources import Resources
 
         start_ray(address)
         resources = settled(resources or Resources())
+        if len(nodes()) > 1:
+            observer.say(resources.in_words(nodes()))
     conditions = with_methods(conditions, {cell.method for cell in plan.cells})
     with _held(plan), _Recording(plan, tracker, observer) as recording:
         if plan.shard is None:  # other shards may be at work in theirs
@@ -58,7 +60,8 @@ def drive(
             title = f"{plan.suite.suite} v{plan.suite.version}"
             title += f", shard {plan.shard}" if plan.shard else ""
             with observer.view(title, items, len(plan.own) - len(pending)) as view:
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording))
+                joined = address is not None
+                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
 
 
 def _held(plan: Plan) -> AbstractContextManager[None]:

@@ -10,8 +10,10 @@ import torch
 
 from bench.engine.assembly import assemble
 from bench.engine.conditions import Conditions
+from bench.engine.executors import choose
 from bench.engine.problem import Problem
 from bench.errors import UserError
+from bench.memory import available_bytes, peak_bytes
 from bench.records.config import CellConfig
 from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch
@@ -48,15 +50,31 @@ def estimate(
     finally:
         torch.set_num_threads(threads)
     total = sum(by_setting[cell.config.workload] for cell in pending)
-    weights = assemble(pending[0].config, conditions.data_root).problem.task.initial
-    model_bytes = sum(leaf.nbytes for leaf in weights.values())
+    problem = assemble(pending[0].config, conditions.data_root).problem
+    model_bytes = sum(leaf.nbytes for leaf in problem.task.initial.values())
     return [
         f"resources: {share} per trial, {at_once} at once on {there}",
         f"time: about {total / at_once / 60:.1f} min ({total / 60:.1f} CPU min of local steps; "
         "evaluation and server work come on top)",
+        _memory(problem, model_bytes, at_once),
         f"disk: about {len(pending) * 0.1:.1f} MB of records, and up to "
         f"{2 * at_once * model_bytes / 1e6:.0f} MB of checkpoints per model while it runs",
     ]
+
+
+def _memory(problem: Problem, model_bytes: int, at_once: int) -> str:
+    """What a trial takes: as much as this process after a few steps, and what it holds for its clients.
+
+    In a round these are a reply per client, and in a stack weights, gradients and the optimiser's state.
+    """
+    copies = 3 if choose(problem)[0] == "stacked" else 1
+    per_trial = peak_bytes() + copies * model_bytes * len(problem.train)
+    fitting = available_bytes() // per_trial
+    advice = "" if fitting >= at_once else f"; use --max-concurrent {max(1, fitting)}"
+    return (
+        f"memory: about {per_trial / 1e9:.1f} GB per trial; {fitting} fit into the "
+        f"{available_bytes() / 1e9:.1f} GB available{advice}"
+    )
 
 
 def cell_seconds(config: CellConfig, conditions: Conditions) -> float:

@@ -56,14 +56,17 @@ class Steady(FedAvg):
     def _hold(self):
         """Take the time that the file `pace` says, or wait for as many others as `together` says."""
         time.sleep(float((HERE / "pace").read_text()))
-        if (HERE / "together").exists():
-            (HERE / f"here-{os.getpid()}").touch()
-            deadline = time.time() + 120
-            while len(list(HERE.glob("here-*"))) < int((HERE / "together").read_text()):
-                if time.time() > deadline:
-                    raise TimeoutError("the others did not come")
-                time.sleep(0.05)
-            time.sleep(1)
+        try:
+            together = int((HERE / "together").read_text())
+        except FileNotFoundError:
+            return
+        (HERE / f"here-{os.getpid()}").touch()
+        deadline = time.time() + 120
+        while len(list(HERE.glob("here-*"))) < together:
+            if time.time() > deadline:
+                raise TimeoutError("the others did not come")
+            time.sleep(0.05)
+        time.sleep(1)
 
 
 def _node():

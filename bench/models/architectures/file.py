@@ -44,8 +44,11 @@ class ModelFile(ModelSpec):
         keep_source(text)
         return self.model_copy(update={"digest": digest_of(text)})
 
+    def sources(self) -> tuple[str, ...]:
+        return (source_at(self.path) if self.digest is None else planned_source(self.path, self.digest),)
+
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        text = source_at(self.path) if self.digest is None else planned_source(self.path, self.digest)
+        (text,) = self.sources()
         shape = tuple(int(side) for side in shape)
         module = built(text, self.path, self.function, (shape, classes), self.options)
         if isinstance(module, SplitModel):

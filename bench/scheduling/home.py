@@ -1,0 +1,135 @@
+"""Home: the driver's node, where run folder and data are; processes on other nodes ask it for them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import ray
+from filelock import FileLock, Timeout
+from ray.exceptions import RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from bench.data.base import data_root
+from bench.data.cache import cache_root
+from bench.engine.conditions import Conditions
+from bench.engine.prepared_data import PreparedData
+from bench.models import model_spec
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
+from bench.records.parcel import Parcel, contents
+from bench.records.run_folder import RunFolder
+from bench.scheduling.resources import Resources
+from bench.scheduling.storeroom import open_storeroom
+
+TIDY_SECONDS = 10.0
+SCRATCH = "bench-cells-"
+"""What the names of folders begin with in which processes work; on other nodes, a lock is beside each."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """How a process of a run gets at what is on the driver's node."""
+
+    node: str
+    """Ray's id of that node."""
+    scratch: Path
+    """A folder on the run folder's own disk, removed when the run ends."""
+    places: Mapping[str, str]
+    """The environment variables by which the driver finds its cache and its data."""
+    storeroom: str = ""
+    """The name of the actor that answers processes on other nodes; empty where there are none."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process runs on the driver's node, and sees its disk."""
+        return ray.get_runtime_context().get_node_id() == self.node and self.scratch.is_dir()
+
+    def take_effect(self) -> None:
+        """Let this process use the driver's cache and data if it can; it may have been started elsewhere."""
+        if self.is_here:
+            os.environ.update(self.places)
+
+    def contents(self, folder: CellFolder) -> Parcel:
+        """What has been delivered of a cell so far."""
+        if self.is_here:
+            return contents(folder)
+        return cast(Parcel, self._answer("contents", folder))
+
+    def prepared(self, config: CellConfig) -> PreparedData | None:
+        """The data of a cell from Ray's object store; None where they are on this node's disk."""
+        if self.is_here:
+            return None
+        (reference,) = self._answer("prepared", config)
+        return cast(PreparedData, ray.get(reference))
+
+    def _answer(self, question: str, subject: object) -> Any:
+        """What the storeroom says; its errors are raised as if they had happened here."""
+        try:
+            return ray.get(getattr(ray.get_actor(self.storeroom), question).remote(subject))
+        except RayTaskError as error:
+            raise error.cause from None
+
+
+@ray.remote(num_cpus=0, max_retries=0)
+def remove_abandoned() -> None:
+    """Remove the scratch folders of processes on this node that were killed: nobody holds their locks."""
+    for file in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*.lock"):
+        with suppress(Timeout, OSError), FileLock(file, blocking=False):
+            shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+            file.unlink()
+
+
+def _tidy(home: str) -> None:
+    """Remove what killed processes left on other nodes; a node that does not answer at once is left alone."""
+    there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != home]
+    places = [NodeAffinitySchedulingStrategy(node_id=node, soft=False) for node in there]
+    pending = [remove_abandoned.options(scheduling_strategy=place).remote() for place in places]
+    if pending:
+        ray.wait(pending, num_returns=len(pending), timeout=TIDY_SECONDS)
+
+
+def conditions_at(
+    home: Home, conditions: Conditions, resources: Resources, configs: Iterable[CellConfig]
+) -> Conditions:
+    """The conditions under which any node can compute these cells."""
+    models = {config.model.model_dump_json(): config.model for config in configs} if home.storeroom else {}
+    texts = {text for model in models.values() for text in model_spec(model.model_dump()).sources()}
+    return replace(
+        conditions,
+        cpus=resources.cpus,
+        gpus=resources.gpus or 0.0,
+        data=home,
+        own_models=tuple(sorted(texts)),
+    )
+
+
+def _places() -> dict[str, str]:
+    root = data_root()
+    return {"BENCH_CACHE": str(cache_root().absolute())} | (
+        {"BENCH_DATA_ROOT": str(root.absolute())} if root is not None else {}
+    )
+
+
+@contextmanager
+def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]:
+    """Home for the duration of a run; in a cluster that was joined, with somebody who answers other nodes."""
+    node = ray.get_runtime_context().get_node_id()
+    name = f"bench-storeroom-{uuid.uuid4().hex}" if joined else ""
+    with run.scratch() as scratch:
+        places = _places()
+        storeroom = open_storeroom(name, node, root, places) if joined else None
+        try:
+            yield Home(node, scratch, places, name)
+        finally:
+            if storeroom is not None:
+                with suppress(Exception):  # whatever it is that a Ray without its head raises
+                    ray.kill(storeroom)
+                    _tidy(node)

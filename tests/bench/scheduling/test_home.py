@@ -1,0 +1,125 @@
+"""A process on another node than the driver's: records go by value, and what it lacks it is given.
+
+Ray runs on one node here; a home with another node's id is elsewhere for every process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ray
+
+from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
+from bench.errors import UserError
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
+from bench.records.run_folder import RunFolder
+from bench.scheduling.desk import Desk, Job
+from bench.scheduling.home import SCRATCH, Home, open_home, remove_abandoned
+from bench.scheduling.storeroom import open_storeroom
+from bench.suite.planning import plan_cells
+from tests.kit.cli import result_of, rounds_of
+from tests.kit.tune import suite
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+
+@pytest.fixture(scope="module")
+def config() -> CellConfig:
+    return plan_cells(suite())[0].config
+
+
+@pytest.fixture
+def elsewhere(ray_session: None, bench_cache: Path) -> Iterator[Home]:
+    node = ray.get_runtime_context().get_node_id()
+    room = open_storeroom("storeroom", node, None, {"BENCH_CACHE": str(bench_cache)})
+    yield Home("elsewhere", Path("/nowhere"), {}, "storeroom")
+    ray.kill(room)
+
+
+@pytest.fixture
+def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The node's place for temporary files."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def advance(run: CellRun, rounds: int) -> None:
+    for _ in range(rounds):
+        run.advance()
+
+
+def test_a_cell_is_begun_by_one_process_and_finished_by_another(
+    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+) -> None:
+    """The second has only what the first has delivered; the data come from the object store."""
+    conditions = Conditions(checkpoint_seconds=1e-9, data=elsewhere)
+    kept = CellFolder(tmp_path / "kept")
+    job = Job([(kept, config)], conditions, elsewhere)
+    for rounds in (2, config.training.rounds - 2):
+        desk = Desk(job)
+        ((folder, _),) = desk.cells
+        assert own_place in folder.path.parents
+        advance(CellRun(folder, config, conditions), rounds)
+        for _, parcel in desk.news():
+            parcel.deliver(kept, config)
+        desk.clear()
+        assert list(own_place.iterdir()) == []
+    alone = CellRun(CellFolder(tmp_path / "alone"), config, Conditions())
+    advance(alone, config.training.rounds)
+    assert rounds_of(kept.path) == rounds_of(alone.folder.path)
+    assert result_of(kept.path) == result_of(alone.folder.path)
+    assert Desk(job).news() == [], "it was done"
+
+
+def test_data_are_mapped_from_the_object_store(elsewhere: Home, config: CellConfig) -> None:
+    prepared = elsewhere.prepared(config)
+    again = elsewhere.prepared(config)
+    assert prepared is not None and again is not None
+    for split in prepared.dataset.train.values():
+        assert type(split.x) is np.ndarray and not split.x.flags.owndata and not split.x.flags.writeable
+    domain = prepared.dataset.domains[0]
+    one, other = prepared.dataset.train[domain].x, again.dataset.train[domain].x
+    assert one.ctypes.data == other.ctypes.data, "the same memory"
+
+
+def test_an_error_of_the_storeroom_is_a_sentence(elsewhere: Home, config: CellConfig) -> None:
+    dataset = config.dataset.model_copy(update={"name": "no_such_data"})
+    with pytest.raises(UserError, match=r"^unknown dataset 'no_such_data'"):
+        elsewhere.prepared(config.model_copy(update={"dataset": dataset}))
+
+
+def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
+    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+) -> None:
+    killed = own_place / f"{SCRATCH}killed"
+    killed.mkdir()
+    killed.with_suffix(".lock").touch()
+    desk = Desk(Job([(CellFolder(tmp_path / "kept"), config)], Conditions(), elsewhere))
+    remove_abandoned._function()  # here, as this process has another place for temporary files than Ray's
+    assert not killed.exists()
+    assert all(folder.path.is_dir() for folder, _ in desk.cells)
+    desk.clear()
+
+
+def test_at_home_nothing_is_copied_and_nothing_is_left(
+    ray_session: None, config: CellConfig, tmp_path: Path
+) -> None:
+    run = RunFolder(tmp_path)
+    with open_home(run, None, joined=False) as home:
+        assert home.is_here and home.prepared(config) is None
+        desk = Desk(Job([(run.cell("cells/one"), config)], Conditions(), home))
+        ((folder, _),) = desk.cells
+        advance(CellRun(folder, config, Conditions()), config.training.rounds)
+        ((_, parcel),) = desk.news()
+        assert all(isinstance(content, Path) for content in parcel.files.values())
+        parcel.deliver(run.cell("cells/one"), config)
+        assert run.cell("cells/one").is_done
+    assert [entry.name for entry in tmp_path.iterdir()] == ["cells"]
