@@ -105,6 +105,14 @@ def assemble(
     return Assembled(problem, _fingerprints(dataset, partition, task, notes))
 
 
+def assembled_like(config: CellConfig, other: Assembled) -> Assembled:
+    """A cell that differs from another one in hyperparameters alone, with the same data and model."""
+    method = _method(config)
+    task = replace(other.problem.task, optimiser=_optimiser(config, method))
+    _check(config, method, task)
+    return replace(other, problem=replace(other.problem, task=task, method=method))
+
+
 def check_method(config: CellConfig, like: Assembled) -> None:
     """Whether the method of this cell can work in a setting that was assembled for another one."""
     method = _method(config)
