@@ -10,23 +10,24 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench.data import dataset_spec, load_dataset
-from bench.data.base import Dataset, Split, normalised
+from bench.data import load_dataset
+from bench.data.base import Dataset, Split
 from bench.data.cache import cache_root
 from bench.data.clients import pooled_test
-from bench.data.manage import deviations
 from bench.data.partitions import Client, Partition, partition_spec, split_validation
 from bench.data.unseen import divided
 from bench.encoders import encoder_spec
 from bench.engine.attacks import Attack, flipped
 from bench.engine.batch_norm import check_last_batches
+from bench.engine.conditions import Conditions
 from bench.engine.devices import autocast_dtype, best_device, sent
 from bench.engine.preparation import recipe_of
+from bench.engine.prepared_data import PreparedData, read_data
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.base import Context, seeded_model
-from bench.records.config import CellConfig, EncoderChoice
+from bench.records.config import CellConfig
 from bench.suite.methods import METHODS
 from bench.validation import validated, validated_union
 from methods.base import FedAlgorithm
@@ -60,15 +61,20 @@ def assemble(
     data_root: Path | None = None,
     clients: Collection[int] | None = None,
     gpus: float = 0.0,
+    prepared: PreparedData | None = None,
 ) -> Assembled:
-    """Build the problem of a cell; with `clients`, the training data of these alone."""
+    """Build the problem of a cell; with `clients`, the training data of these alone.
+
+    The data are read from the disk, unless they are given.
+    """
     device = best_device(gpus)
     seed, training = config.seed, config.training
-    dataset = load_dataset(config.dataset.name, config.dataset.options, data_root)
-    notes = deviations(dataset, dataset_spec(config.dataset.name, config.dataset.options, data_root))
-    partition = partition_of(config, dataset)  # first, so that an impossible one is refused before embedding
-    if config.encoder is not None:
-        dataset = _embedded(dataset, config.encoder, device)
+    data = prepared or read_data(config, data_root)
+    # First, so that an impossible one is refused before embedding.
+    partition = partition_of(config, data.dataset)
+    if prepared is None and config.encoder is not None:
+        data = data.embedded(config.encoder, str(device))
+    dataset = data.dataset
     method = _method(config)
     task = _task(config, method, dataset, partition, device)
     _check(config, method, task)
@@ -102,7 +108,15 @@ def assemble(
         test=_test_sets(dataset, partition, device) if tested else {},
         own_test={k: _own_test(group, device) for k, group in wanted.items() if tested and not config.unseen},
     )
-    return Assembled(problem, _fingerprints(dataset, partition, task, notes))
+    return Assembled(problem, _fingerprints(dataset, partition, task, data.notes))
+
+
+def assemble_under(
+    conditions: Conditions, config: CellConfig, clients: Collection[int] | None = None
+) -> Assembled:
+    """Build the problem of a cell where and from what these conditions say."""
+    prepared = conditions.data.prepared(config) if conditions.data is not None else None
+    return assemble(config, conditions.data_root, clients, conditions.gpus, prepared)
 
 
 def assembled_like(config: CellConfig, other: Assembled) -> Assembled:
@@ -179,15 +193,6 @@ def _task(
 def _domain_numbers(partition: Partition, dataset: Dataset) -> tuple[int, ...]:
     own = [client.domain for client in partition.clients]
     return () if None in own else tuple(dataset.domains.index(str(domain)) for domain in own)
-
-
-def _embedded(dataset: Dataset, encoder: EncoderChoice, device: torch.device) -> Dataset:
-    from bench.encoders.embedding import embed
-
-    embedded = embed(
-        dataset, encoder_spec(encoder.name), cache_root(), device=str(device), stored=encoder.stored
-    )
-    return normalised(embedded) if encoder.normalised else embedded
 
 
 def _has_bytes(dataset: Dataset) -> bool:

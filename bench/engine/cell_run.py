@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from bench.engine.assembly import assemble, assembled_like
-from bench.engine.checkpoints import latest_checkpoint, write_checkpoint
+from bench.engine.assembly import assemble_under, assembled_like
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
@@ -21,6 +20,7 @@ from bench.engine.federation import Federation, Round, answered
 from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
 from bench.records.cell_folder import CellFolder
+from bench.records.checkpoints import latest_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
 from bench.records.provenance import hardware, versions
 from bench.records.schema import (
@@ -58,7 +58,7 @@ class CellRun:
         self._total = config.training.rounds
         folder.open(config)
         if like is None:
-            assembled = assemble(config, conditions.data_root, gpus=conditions.gpus)
+            assembled = assemble_under(conditions, config)
         else:
             assembled = assembled_like(config, like.assembled)
         self.assembled = assembled

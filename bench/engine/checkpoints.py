@@ -1,9 +1,7 @@
-"""State on disk: plain tensors, loaded without executing code, in folders that appear whole or not at all."""
+"""State on disk: plain tensors, loaded without executing code."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import torch
 
 from methods.core.tree import Tree
 
-KEPT = 2
 _TREE = "__tree__"
 
 
@@ -21,30 +18,6 @@ def save_state(state: Any, file: Path) -> None:
 
 def load_state(file: Path, device: torch.device | str = "cpu") -> Any:
     return _restored(torch.load(file, map_location=device, weights_only=True))
-
-
-def write_checkpoint(root: Path, number: int, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write into a folder that gets its name only when it is complete; keep the last few."""
-    root.mkdir(parents=True, exist_ok=True)
-    draft = root / f".draft-{number:06d}"
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir()
-    fill(draft)
-    final = root / f"round-{number:06d}"
-    shutil.rmtree(final, ignore_errors=True)
-    draft.replace(final)
-    for old in _complete(root)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def latest_checkpoint(root: Path) -> tuple[int, Path] | None:
-    """The number of rounds done and the folder of the newest checkpoint."""
-    folders = _complete(root)
-    return (int(folders[-1].name.removeprefix("round-")), folders[-1]) if folders else None
-
-
-def _complete(root: Path) -> list[Path]:
-    return sorted(root.glob("round-*"))
 
 
 def _plain(value: Any) -> Any:

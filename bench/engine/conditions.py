@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bench.engine.prepared_data import PreparedData
+    from bench.records.config import CellConfig
+
+
+class DataSource(Protocol):
+    """Has the data of cells for processes that cannot read them from their own disk."""
+
+    def prepared(self, config: CellConfig) -> PreparedData | None:
+        """None where the data are on this machine's disk."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +30,8 @@ class Conditions:
     gpus: float = 0.0
     """What a trial, or each of its hosts, may use."""
     data_root: Path | None = None
+    data: DataSource | None = None
+    """Where processes on other machines than the driver's get the data; None: there are no such processes."""
     checkpoint_seconds: float = 15.0
     """Time between two checkpoints of a cell."""
     keep_model: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -26,6 +27,31 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return head + ("+" if changes else "")
+
+
+def code_versions() -> dict[str, str]:
+    """What the bits of a result may depend on: versions of packages, and a digest of the harness's own code.
+
+    The part of a version that names a build, such as +cpu, is left out.
+    """
+    found = {name: version.partition("+")[0] for name, version in versions().items()}
+    return {**found, "code": _code_digest()}
+
+
+@cache
+def _code_digest() -> str:
+    here = Path(__file__).parents[2]
+    files = [
+        file
+        for folder in ("bench", "methods", "search_spaces")
+        for pattern in ("*.py", "*.yaml")
+        for file in (here / folder).rglob(pattern)
+    ]
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(f"{file.relative_to(here).as_posix()}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:

@@ -9,6 +9,9 @@ tables/, figures/, report.html   made from the above
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +23,7 @@ from bench.records.files import read_json, write_json
 from bench.records.schema import PartitionRecord, PlanRecord
 
 SCRATCH = ".tune-"
-"""Prefix of the folders in which Ray Tune keeps its own notes while cells run."""
+"""Prefix of the folders in which processes work, and Ray Tune keeps its own notes, while cells run."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,12 @@ class RunFolder:
                 f"{file} cannot be read ({problem!r}); delete it and make the report again"
             ) from None
         return partition
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for what belongs to no record, on the same disk; gone when the block ends."""
+        with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=self.path) as place:
+            yield Path(place)
 
     def remove_scratch(self) -> None:
         """Remove what a killed driver left behind."""

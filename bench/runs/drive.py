@@ -31,11 +31,13 @@ def drive(
     """Run the pending cells; what becomes of each is on disk. `resources` may be None if none is pending."""
     pending = plan.pending()
     if pending:
-        from bench.scheduling.cluster import settled, start_ray
+        from bench.scheduling.cluster import nodes, settled, start_ray
         from bench.scheduling.resources import Resources
 
         start_ray(address)
         resources = settled(resources or Resources())
+        if len(nodes()) > 1:
+            observer.say(resources.in_words(nodes()))
     conditions = with_methods(conditions, {cell.method for cell in plan.cells})
     with alone(plan.folder.path, "bench run"), _Recording(plan, tracker, observer) as recording:
         plan.folder.remove_scratch()
@@ -50,7 +52,8 @@ def drive(
             items = [Item(cell.cell_id, cell.name, cell.config.training.rounds) for cell in pending]
             title = f"{plan.suite.suite} v{plan.suite.version}"
             with observer.view(title, items, len(plan.cells) - len(pending)) as view:
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording))
+                joined = address is not None
+                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
 
 
 class _Recording(Background):

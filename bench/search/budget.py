@@ -9,7 +9,8 @@ from itertools import accumulate
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 
-DIED = "process died: out of memory, or killed"
+DIED = "process died"
+"""The kind of failure that is not the configuration's fault."""
 
 
 @dataclass(frozen=True)
@@ -59,5 +60,5 @@ def repeated_failure(journal: Journal, limits: Limits, lost: int = 0) -> str | N
     """The kind of failure that has happened too often in this command, if there is one."""
     failed = [trial for trial in journal.trials if trial.outcome == "failed"]
     kinds = Counter(trial.kind_of_failure for trial in failed if trial.number not in journal.failed_before)
-    kinds.update({DIED.partition(":")[0]: lost})
+    kinds.update({DIED: lost})
     return next((kind for kind, count in kinds.items() if count >= limits.max_failures), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +14,14 @@ from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 
 from bench.engine.conditions import Conditions
-from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
-from bench.records.run_folder import SCRATCH
+from bench.records.run_folder import RunFolder
+from bench.scheduling.deaths import Deaths
+from bench.scheduling.desk import Cells, Job
+from bench.scheduling.fitting import fit
+from bench.scheduling.home import Home, open_home
+from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
-from bench.scheduling.trials import REPORT_SECONDS, KeptTrial
-from bench.scheduling.watch import watched
+from bench.scheduling.trials import REPORT_SECONDS
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.endings import reason_of, rounds_of, settle_done
 from bench.search.journal import Journal, Trial
@@ -49,105 +50,114 @@ def run_search(
     resources: Resources,
     at_once: int,
     watcher: Watcher,
+    joined: bool = False,
 ) -> int:
     """Run what is missing of the search; what happened to each trial is in the journal.
 
-    Returns how many trials lost their process more often than they are retried, and stay open.
+    `joined` says that Ray was there before, and may have other nodes. Returns how many trials lost their
+    process more often than they are retried, and stay open.
     """
-    conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0)
-    searcher = _JournalSearcher(search, journal, limits, conditions, watcher)
-    # One trial waits while the others run, so that a process that is done goes on with it at once.
-    queue = at_once if resources.max_concurrent == at_once else at_once + 1
-    with watched(), tempfile.TemporaryDirectory(prefix=SCRATCH, dir=search.directory) as scratch:
-        tune.Tuner(
-            tune.with_resources(SearchTrial, resources.request()),
-            tune_config=tune.TuneConfig(
-                metric="validation",
-                mode="max",
-                search_alg=searcher,
-                scheduler=_Rungs(search, journal, searcher.number) if search.scheduler == "asha" else None,
-                num_samples=-1,
-                max_concurrent_trials=queue,
-                time_budget_s=limits.seconds,
-                reuse_actors=True,
-                trial_dirname_creator=lambda trial: trial.trial_id,
-            ),
-            run_config=tune.RunConfig(
-                name="trials",
-                storage_path=scratch,
-                verbose=0,
-                failure_config=tune.FailureConfig(max_failures=RETRIES),
-                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            ),
-        ).fit()
-    return searcher.lost
+    with open_home(RunFolder(search.directory), conditions.data_root, joined) as home:
+        conditions = replace(conditions, cpus=resources.cpus, gpus=resources.gpus or 0.0, data=home)
+        work = _Work(search, journal, limits, conditions, home, watcher)
+        searcher = _JournalSearcher(work)
+        # One trial waits while the others run, so that a process that is done goes on with it at once.
+        queue = at_once if resources.max_concurrent == at_once else at_once + 1
+        _attempt(searcher, work, resources, queue)
+        if not searcher.short_of_memory:
+            return searcher.lost
+        alone = _JournalSearcher(work, again=searcher.short_of_memory)
+        _attempt(alone, work, resources, at_once=1)
+    return searcher.lost + alone.lost
 
 
 @dataclass(frozen=True)
-class SearchJob:
-    """A trial's whole input: the cells of one configuration."""
+class _Work:
+    """What a search's trials need."""
 
-    cells: Sequence[tuple[CellFolder, CellConfig]]
+    search: Search
+    journal: Journal
+    limits: Limits
     conditions: Conditions
+    home: Home
+    watcher: Watcher
+
+
+def _attempt(searcher: _JournalSearcher, work: _Work, resources: Resources, at_once: int) -> None:
+    search = work.search
+    asha = _Rungs(search, work.journal, searcher.number) if search.scheduler == "asha" else None
+    fit(
+        SearchTrial,
+        resources,
+        work.home.scratch,
+        RETRIES,
+        tuning={
+            "metric": "validation",
+            "mode": "max",
+            "search_alg": searcher,
+            "scheduler": asha,
+            "num_samples": -1,
+            "max_concurrent_trials": at_once,
+            "time_budget_s": work.limits.seconds,
+        },
+        callbacks=[searcher.deaths],
+    )
 
 
 class SearchTrial(KeptTrial):
-    """Advances one configuration."""
+    """Advances one configuration until there is a new measurement, or for a second."""
 
-    def setup(self, config: dict[str, Any]) -> None:
-        self._job: SearchJob = config["job"]
-        self._job.conditions.take_effect()
-        self._run: TrialRun | None = None
+    _run: TrialRun | None = None
+    _diverged = ""
 
-    def step(self) -> dict[str, Any]:
-        """Until there is a new measurement, or for a second."""
-        failure = ""
+    def begin(self, cells: Cells) -> None:
+        self._run = TrialRun(cells, self.job.conditions)
+
+    def work(self) -> None:
+        assert self._run is not None
+        before, started = self._run.measured, time.monotonic()
         try:
-            if self._run is None:
-                self._run = TrialRun(self._job.cells, self._job.conditions)
-            self._advance(self._run)
+            while not self._run.done:
+                self._run.advance()
+                if self._run.measured != before or time.monotonic() - started >= REPORT_SECONDS:
+                    return
         except DivergedError as error:
-            self._job.cells[0][0].fail(error)
-            failure = f"diverged: {error}"
-        except Exception as error:
-            self._job.cells[0][0].fail(error)
-            raise
+            self.fail(error)
+            self._diverged = f"diverged: {error}"
+
+    def standing(self) -> dict[str, Any]:
         measured, validation = (self._run.measured if self._run else None) or (0, math.nan)
         return {
             "rounds": self._run.rounds if self._run else 0,
             "measured": measured,
             "validation": validation,
-            "failure": failure,
-            tune.result.DONE: bool(failure) or self._run is None or self._run.done,
+            "failure": self._diverged,
+            tune.result.DONE: bool(self._diverged) or (self._run is not None and self._run.done),
         }
 
-    def _advance(self, run: TrialRun) -> None:
-        before, started = run.measured, time.monotonic()
-        while not run.done:
-            run.advance()
-            if run.measured != before or time.monotonic() - started >= REPORT_SECONDS:
-                return
-
-    def cleanup(self) -> None:
+    def end(self) -> None:
         if self._run is not None:
             self._run.close()
-            self._run = None
+        self._run, self._diverged = None, ""
 
 
 class _JournalSearcher(Searcher):
     """Ray Tune's side of the journal: first what is open, then what comes next."""
 
-    def __init__(
-        self, search: Search, journal: Journal, limits: Limits, conditions: Conditions, watcher: Watcher
-    ) -> None:
+    def __init__(self, work: _Work, again: Sequence[int] | None = None) -> None:
+        """With `again`, these trials are run and no others; it is the last attempt at them."""
         super().__init__(metric="validation", mode="max")
-        self._search, self._journal, self._limits = search, journal, limits
-        self._budget = Budget(search, limits)
-        self._conditions, self._watcher = conditions, watcher
-        self._waiting = [trial.number for trial in self._budget.paid(journal) if trial.outcome is None]
+        self._search, self._journal, self._limits = work.search, work.journal, work.limits
+        self._budget = Budget(work.search, work.limits)
+        self._work, self._watcher, self._last = work, work.watcher, again is not None
+        open_trials = [trial.number for trial in self._budget.paid(work.journal) if trial.outcome is None]
+        self._waiting = open_trials if again is None else list(again)
         self._numbers: dict[str, int] = {}
         self._running: set[int] = set()
+        self.deaths = Deaths()
         self.lost = 0
+        self.short_of_memory: list[int] = []
+        """Trials that are to be tried again alone."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Tune copies its searcher to disk; the journal is there already."""
@@ -169,14 +179,14 @@ class _JournalSearcher(Searcher):
         cells = self._search.cells(trial.values)
         folders = self._search.folders(trial)
         configs = [cell.config for cell in cells]
-        return {"job": SearchJob(list(zip(folders, configs, strict=True)), self._conditions)}
+        return {"job": Job(list(zip(folders, configs, strict=True)), self._work.conditions, self._work.home)}
 
     def _next(self) -> Trial | None:
         if repeated_failure(self._journal, self._limits, self.lost):
             return None
         if self._waiting:
             return self._journal[self._waiting.pop(0)]
-        if not self._budget.left(self._journal):
+        if self._last or not self._budget.left(self._journal):
             return None
         number = len(self._journal.trials)
         values = self._search.suggestion(number, self._journal.trials)
@@ -196,20 +206,28 @@ class _JournalSearcher(Searcher):
             return  # it never started
         reason = result["failure"] if result and not error else reason_of(self._search, trial)
         if error and not reason:
-            # Not the configuration's fault, as far as anybody can tell: it stays open for the next command.
-            self.lost += 1
-            self._watcher.lost(number, DIED)
+            self._lose(number, trial_id)
             return
         if reason:
             trial = self._journal.ended(number, "failed", None, rounds_of(self._search, trial), reason)
         elif self._search.is_done(trial):
             trial = settle_done(self._search, self._journal, trial)
+        elif not (history := self._search.history(trial)):
+            return  # its time was up before it was measured: it stays open
         else:
-            history = self._search.history(trial)
             trial = self._journal.ended(number, "stopped", history[-1][1], rounds_of(self._search, trial))
         for folder in self._search.folders(trial):
             folder.remove_checkpoints()
         self._watcher.ended(trial)
+
+    def _lose(self, number: int, trial_id: str) -> None:
+        """Not the configuration's fault, as far as anybody can tell: it stays open for the next command."""
+        if self.deaths.was_for_memory(trial_id) and not self._last:
+            self.short_of_memory.append(number)
+            return
+        alone = ", even when it ran alone" if self._last else ""
+        self.lost += 1
+        self._watcher.lost(number, f"{DIED}: {self.deaths.reason(trial_id)}{alone}")
 
 
 class _Rungs(ASHAScheduler):

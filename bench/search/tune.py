@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
@@ -100,26 +100,19 @@ def _run(
             resources, at_once = _resources(request, observer)
             with search_view(search, journal, limits, observer) as view:
                 watcher = SearchWatcher(search, view, tracker, background)
-                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher)
+                joined = request.address is not None
+                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher, joined)
     return _incompleteness(search, journal, limits, lost)
 
 
 def _resources(request: TuneRequest, observer: Observer) -> tuple[Resources, int]:
     """The resources of a trial, and how many trials run at once."""
-    import ray
-
-    from bench.scheduling.cluster import settled
+    from bench.scheduling.cluster import nodes, settled
 
     resources = settled(request.resources())
-    cluster = ray.cluster_resources()
-    at_once = resources.at_once(cluster)
-    room = replace(resources, max_concurrent=None).at_once(cluster)
-    there = f"Ray has {cluster.get('CPU', 0):g} CPU"
-    there += f" and {cluster['GPU']:g} GPU" if cluster.get("GPU") else ""
-    gpus = f", {resources.gpus:g} GPU" if resources.gpus else ""
-    why = "--max-concurrent" if at_once < room else there
-    observer.say(f"resources: {resources.cpus:g} CPU{gpus} per trial; {at_once} at once ({why})")
-    return resources, at_once
+    there = nodes()
+    observer.say(resources.in_words(there))
+    return resources, resources.at_once(there)
 
 
 def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int) -> str | None:

@@ -8,6 +8,7 @@ order as in a single process.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ray.exceptions import GetTimeoutError
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from bench.engine.assembly import assemble
+from bench.engine.assembly import assemble_under
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.evaluation import Scores
@@ -34,7 +35,7 @@ class HostActor:
 
     def __init__(self, name: str, clients: list[int], config: CellConfig, conditions: Conditions) -> None:
         conditions.take_effect()
-        assembled = assemble(config, conditions.data_root, clients, conditions.gpus)
+        assembled = assemble_under(conditions, config, clients)
         use_precision(config.training.precision, assembled.problem.task.device)
         self._host = LoopHost(assembled.problem, name)
 
@@ -50,11 +51,17 @@ class HostActor:
     def observe(self, server: State, clients: list[int]) -> list[Mapping[str, float]]:
         return self._host.observe(server, clients)
 
-    def save(self, folder: Path) -> None:
-        self._host.save(folder)
+    def save(self) -> dict[str, bytes]:
+        """The files of its clients' private states; it may not see the disk that they are for."""
+        with tempfile.TemporaryDirectory() as place:
+            self._host.save(Path(place))
+            return {file.name: file.read_bytes() for file in Path(place).iterdir()}
 
-    def load(self, folder: Path) -> None:
-        self._host.load(folder)
+    def load(self, files: Mapping[str, bytes]) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            for name, content in files.items():
+                (Path(place) / name).write_bytes(content)
+            self._host.load(Path(place))
 
 
 class RayHosts:
@@ -108,10 +115,13 @@ class RayHosts:
         return [answers[client] for client in clients]
 
     def save(self, folder: Path) -> None:
-        ray.get([actor.save.remote(folder) for actor in self._actors])
+        for files in ray.get([actor.save.remote() for actor in self._actors]):
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
 
     def load(self, folder: Path) -> None:
-        ray.get([actor.load.remote(folder) for actor in self._actors])
+        files = ray.put({file.name: file.read_bytes() for file in folder.iterdir()})
+        ray.get([actor.load.remote(files) for actor in self._actors])
 
     def close(self) -> None:
         for actor in self._actors:

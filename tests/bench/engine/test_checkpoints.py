@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.engine.checkpoints import KEPT, latest_checkpoint, load_state, save_state, write_checkpoint
+from bench.engine.checkpoints import load_state, save_state
+from bench.records.checkpoints import KEPT, latest_checkpoint, write_checkpoint
 from methods.core.tree import Tree
 from tests.kit.contract import differing
 

@@ -16,15 +16,13 @@ pytestmark = pytest.mark.xdist_group("ray")
 # In one process, since it is the imports that take time. Ray counts GPUs without looking at them.
 SESSION = """
 import json, sys
-import ray
-from bench.scheduling.cluster import start_ray
+from bench.scheduling.cluster import nodes, start_ray
 from bench.scheduling.resources import Resources
 from tests.kit.cli import call_bench
 
 folder, suite = sys.argv[1:]
 start_ray(cpus=8, gpus=1)
-cluster = ray.cluster_resources()
-fits = {gpus: Resources(gpus=gpus).at_once(cluster) for gpus in (0.1, 0.25, 0.3, 1, 2)}
+fits = {gpus: Resources(gpus=gpus).at_once(nodes()) for gpus in (0.1, 0.25, 0.3, 1, 2)}
 greedy = call_bench("run", "--suite", suite, "--out", f"{folder}/runs", "--gpus-per-trial", "2")
 doctor = call_bench("doctor", "--data-root", f"{folder}/nowhere", "--out", f"{folder}/runs")
 print(json.dumps({"fits": fits, "greedy": greedy, "doctor": doctor}))

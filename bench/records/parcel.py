@@ -1,0 +1,157 @@
+"""What a cell leaves behind, on its way from the process that computes it to the driver, who writes it.
+
+A process works in a scratch folder of its own. What is new there goes to the driver in a `Parcel`, and the
+driver puts it into the cell's folder; a process that resumes a cell gets a parcel with what is there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bench.records.cell_folder import CellFolder
+from bench.records.checkpoints import latest_checkpoint, write_checkpoint
+from bench.records.config import CellConfig
+from bench.records.files import replacing, write_atomically
+
+Content = bytes | Path
+"""The bytes of a file, or its path on a disk that sender and receiver share; it is moved from there."""
+
+CONFIG, ERROR, RESULT, ROUNDS, CHECKPOINT = (
+    "config.json",
+    "error.json",
+    "result.json",
+    "rounds.jsonl",
+    "checkpoint",
+)
+_TAKEN = ".taken-"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """News of one cell."""
+
+    offset: int = 0
+    """Where in rounds.jsonl the lines belong; 0 in the first parcel of a process, which replaces the file."""
+    rounds: bytes = b""
+    checkpoint: tuple[int, Mapping[str, Content]] | None = None
+    """The number of rounds done, and the files."""
+    files: Mapping[str, Content] = field(default_factory=dict)
+    """Predictions, projection and model, by their path below the cell's folder."""
+    error: bytes | None = None
+    result: bytes | None = None
+
+    def deliver(self, folder: CellFolder, config: CellConfig) -> None:
+        """Put everything in its place; the result comes last, as its presence means done."""
+        folder.open(config)
+        if self.offset == 0:
+            folder.forget_failure()
+        self._write_rounds(folder.rounds_file)
+        if self.checkpoint is not None:
+            number, files = self.checkpoint
+            write_checkpoint(folder.checkpoints, number, partial(_place, files))
+        _place(self.files, folder.path)
+        if self.error is not None:
+            write_atomically(folder.path / ERROR, self.error)
+        if self.result is not None:
+            write_atomically(folder.path / RESULT, self.result)
+            folder.forget_failure()
+            folder.remove_checkpoints()
+
+    def _write_rounds(self, file: Path) -> None:
+        if self.offset == 0:
+            with replacing(file) as draft:
+                draft.write_bytes(self.rounds)
+        elif self.rounds:
+            with file.open("r+b") as stream:
+                stream.seek(self.offset)
+                stream.write(self.rounds)
+                stream.truncate()
+
+
+def contents(folder: CellFolder) -> Parcel:
+    """What a process needs in order to resume the cell, or to see that it is done."""
+    saved = latest_checkpoint(folder.checkpoints)
+    return Parcel(
+        rounds=_bytes(folder.rounds_file) or b"",
+        checkpoint=saved and (saved[0], {file.name: file.read_bytes() for file in saved[1].iterdir()}),
+        result=_bytes(folder.path / RESULT),
+    )
+
+
+class Outbox:
+    """Packs what is new in a scratch folder, which thereby loses all that is large."""
+
+    def __init__(self, folder: CellFolder, by_path: bool) -> None:
+        self._folder, self._by_path = folder, by_path
+        self._packed = 0
+
+    def pack(self) -> Parcel:
+        folder = self._folder
+        lines = self._new_lines()
+        parcel = Parcel(
+            offset=self._packed,
+            rounds=lines,
+            checkpoint=self._checkpoint(),
+            files={str(file.relative_to(folder.path)): self._taken(file) for file in self._others()},
+            error=_bytes(folder.path / ERROR),
+            result=_bytes(folder.path / RESULT),
+        )
+        self._packed += len(lines)
+        return parcel
+
+    def _new_lines(self) -> bytes:
+        if not self._folder.rounds_file.is_file():
+            return b""
+        with self._folder.rounds_file.open("rb") as stream:
+            stream.seek(self._packed)
+            return stream.read()
+
+    def _checkpoint(self) -> tuple[int, Mapping[str, Content]] | None:
+        for emptied in self._folder.path.glob(f"{_TAKEN}*"):
+            shutil.rmtree(emptied)
+        saved = latest_checkpoint(self._folder.checkpoints)
+        if saved is None:
+            return None
+        number, place = saved
+        if self._by_path:
+            # Out of the way of the next checkpoint, which counts and removes those before it.
+            place = place.replace(self._folder.path / f"{_TAKEN}{number}")
+        packed = {file.name: self._taken(file) for file in place.iterdir()}
+        shutil.rmtree(self._folder.checkpoints)
+        return number, packed
+
+    def _others(self) -> list[Path]:
+        known = {CONFIG, ERROR, RESULT, ROUNDS, CHECKPOINT}
+        return [
+            file
+            for file in sorted(self._folder.path.rglob("*"))
+            if file.is_file()
+            and file.relative_to(self._folder.path).parts[0] not in known
+            and not any(part.startswith(".") for part in file.relative_to(self._folder.path).parts)
+        ]
+
+    def _taken(self, file: Path) -> Content:
+        if self._by_path:
+            return file
+        content = file.read_bytes()
+        file.unlink()
+        return content
+
+
+def _place(files: Mapping[str, Content], folder: Path) -> None:
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as draft:
+            if isinstance(content, Path):
+                content.replace(draft)
+            else:
+                draft.write_bytes(content)
+
+
+def _bytes(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None

@@ -1,0 +1,83 @@
+"""Where a process works on cells: a scratch folder per cell, whose news go to the driver."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
+from bench.records.parcel import Outbox, Parcel
+from bench.scheduling.home import Home
+
+PREFIX = "bench-cells-"
+
+Cells = Sequence[tuple[CellFolder, CellConfig]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial's whole input. Tune passes objects that are not dictionaries on as they are."""
+
+    cells: Cells
+    """Where the driver keeps each cell, and what it is."""
+    conditions: Conditions
+    home: Home
+
+
+class Desk:
+    """The scratch folders of a job's cells, with what an earlier attempt has delivered of them."""
+
+    def __init__(self, job: Job) -> None:
+        here = job.home.is_here
+        self._lock: FileLock | None = None
+        if here:
+            self._place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=job.home.scratch))
+        else:
+            self._place, self._lock = _own_folder()
+        self.cells: Cells = [
+            (CellFolder(self._place / str(number)), config) for number, (_, config) in enumerate(job.cells)
+        ]
+        for (folder, config), (kept, _) in zip(self.cells, job.cells, strict=True):
+            job.home.contents(kept).deliver(folder, config)
+        self._outboxes = {
+            number: Outbox(folder, by_path=here)
+            for number, (folder, _) in enumerate(self.cells)
+            if not folder.is_done
+        }
+
+    def news(self) -> list[tuple[int, Parcel]]:
+        """Positions of cells, each with what is new since the last call; of finished cells there is none."""
+        return [(number, outbox.pack()) for number, outbox in self._outboxes.items()]
+
+    def clear(self) -> None:
+        """Remove the scratch folders; what was packed before is safe with the driver."""
+        shutil.rmtree(self._place, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.release()
+            Path(self._lock.lock_file).unlink(missing_ok=True)
+
+
+def _own_folder() -> tuple[Path, FileLock]:
+    """A folder on this node alone, and a lock beside it that is held until the process ends.
+
+    Folders whose lock is free belonged to processes that were killed, and are removed.
+    """
+    place = Path(tempfile.gettempdir())
+    for file in place.glob(f"{PREFIX}*.lock"):
+        with suppress(Timeout, OSError), FileLock(file, blocking=False):
+            shutil.rmtree(file.with_suffix(""), ignore_errors=True)
+            file.unlink()
+    folder = place / f"{PREFIX}{uuid.uuid4().hex}"
+    lock = FileLock(folder.with_suffix(".lock"))
+    lock.acquire()
+    folder.mkdir(mode=0o700)
+    return folder, lock

@@ -1,0 +1,54 @@
+"""One call of Ray Tune, as runs and searches make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from bench.scheduling.deaths import survived
+from bench.scheduling.kept_trial import KeptTrial, Receiver
+from bench.scheduling.resources import Resources
+from bench.scheduling.watch import watched
+
+
+def fit(
+    kind: type[KeptTrial],
+    resources: Resources,
+    scratch: Path,
+    retries: int,
+    tuning: Mapping[str, Any],
+    param_space: Mapping[str, Any] | None = None,
+    callbacks: Sequence[tune.Callback] = (),
+) -> None:
+    """Run trials of this kind to their ends; all that they leave behind is then where it belongs.
+
+    Tune's own notes go to the scratch folder, and nothing is ever read from them.
+    """
+    receiver = Receiver()
+    tuner = tune.Tuner(
+        tune.with_resources(kind, resources.request()),
+        param_space=dict(param_space or {}),
+        tune_config=tune.TuneConfig(
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: trial.trial_id,
+            **tuning,
+        ),
+        run_config=tune.RunConfig(
+            name="trials",
+            storage_path=str(scratch),
+            verbose=0,
+            failure_config=tune.FailureConfig(max_failures=retries),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            callbacks=[receiver, *callbacks],
+        ),
+    )
+    with watched(), survived():
+        try:
+            tuner.fit()
+        except Exception:
+            if receiver.problem is not None:
+                raise receiver.problem from None
+            raise

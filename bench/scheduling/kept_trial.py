@@ -1,0 +1,114 @@
+"""A process that takes one job after the other, and reports to the driver all that its cells leave behind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from ray import tune
+
+from bench.errors import UserError
+from bench.scheduling.desk import Cells, Desk, Job
+
+NEWS = "news"
+"""The key of a result that holds what is new of the cells, as pairs of a position and a parcel."""
+
+
+class KeptTrial(tune.Trainable):
+    """Works on a job's cells at a desk of its own.
+
+    Cells keep their own checkpoints, so Tune's are switched off and a retried trial resumes where it was.
+    """
+
+    _desk: Desk | None = None
+    _failed: Exception | None = None
+
+    def setup(self, config: dict[str, Any]) -> None:
+        self.job: Job = config["job"]
+        self.job.conditions.take_effect()
+
+    @abstractmethod
+    def begin(self, cells: Cells) -> None:
+        """Take up the cells of a job in these folders; called before the first `work`."""
+
+    @abstractmethod
+    def work(self) -> None:
+        """Advance the cells until there is something to report."""
+
+    @abstractmethod
+    def standing(self) -> dict[str, Any]:
+        """How far the cells are, for Tune; also after a failure."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Let go of the cells."""
+
+    def step(self) -> dict[str, Any]:
+        """A failure is reported with what was done before it, and raised when the driver has that."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            if self._desk is None:
+                self._desk = Desk(self.job)
+                self.begin(self._desk.cells)
+            self.work()
+        except Exception as error:
+            if self._desk is None:
+                raise
+            self._failed = error
+            self.fail(error)
+        return {**self.standing(), NEWS: self._desk.news()}
+
+    def fail(self, error: Exception) -> None:
+        """Leave the reason in the first cell's folder."""
+        assert self._desk is not None
+        self._desk.cells[0][0].fail(error)
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing to do here: see `CellRun`."""
+
+    def load_checkpoint(self, checkpoint: Any) -> None:
+        """Nothing to do here: see `CellRun`."""
+
+    def cleanup(self) -> None:
+        """End the present job."""
+        self.end()
+        if self._desk is not None:
+            self._desk.clear()
+        self._desk = self._failed = None
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self.cleanup()
+        self.setup(new_config)
+        return True
+
+
+class Receiver(tune.Callback):
+    """Puts what comes with a trial's results in its place, before anybody else in the driver looks there.
+
+    Nothing of it stays in the result, which Tune keeps. Tune copies its callbacks to disk, where this one is
+    of no use.
+    """
+
+    def __init__(self) -> None:
+        self.problem: UserError | None = None
+        """What kept it from writing, such as a full disk."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"problem": None}
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **_: Any) -> None:
+        job: Job = trial.config["job"]
+        for position, parcel in result.pop(NEWS, ()):
+            folder, config = job.cells[position]
+            try:
+                parcel.deliver(folder, config)
+            except OSError as error:
+                self.problem = UserError(
+                    f"cannot write {folder.path}: {error.strerror}; make room there, or choose another "
+                    "folder with --out, and run the same command again to resume"
+                )
+                raise
+            except UserError as error:
+                self.problem = error
+                raise
