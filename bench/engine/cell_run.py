@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from bench.engine.assembly import assemble_under, assembled_like
+from bench.engine.assembly import Assembled, assemble_under, assembled_like
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
@@ -57,11 +57,10 @@ class CellRun:
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        if like is None:
-            assembled = assemble_under(conditions, config)
-        else:
-            assembled = assembled_like(config, like.assembled)
-        self.assembled = assembled
+        assembled = (
+            assemble_under(conditions, config) if like is None else assembled_like(config, like.assembled)
+        )
+        self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
         self._hosts = make_hosts(assembled.problem, config, conditions)

@@ -16,7 +16,6 @@ from torch import Tensor
 
 try:
     from torch._C._functorch import (
-        TransformType,
         _add_batch_dim,
         get_unwrapped,
         is_batchedtensor,
@@ -24,7 +23,7 @@ try:
         maybe_get_bdim,
         maybe_get_level,
     )
-    from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
+    from torch._functorch.pyfunctorch import VmapInterpreter, retrieve_all_functorch_interpreters
     from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as outside
 except ImportError:  # pragma: no cover - depends on the torch release
     AVAILABLE = False
@@ -41,7 +40,7 @@ class Levels(NamedTuple):
 
 def present() -> Levels:
     """All levels around the code that asks."""
-    levels = [each for each in retrieve_all_functorch_interpreters() if each.key() == TransformType.Vmap]
+    levels = [each for each in retrieve_all_functorch_interpreters() if isinstance(each, VmapInterpreter)]
     return Levels(tuple(each.level() for each in levels), tuple(each.batch_size() for each in levels))
 
 
