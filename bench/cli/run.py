@@ -96,6 +96,7 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
+    from bench.engine.executors import with_stacks
     from bench.records.files import check_writable
     from bench.runs.checks import check_before_start
     from bench.runs.drive import drive
@@ -109,6 +110,8 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     observer = ConsoleObserver(console)
     pending = plan.pending()
     first = check_before_start(pending, conditions, observer.say)
+    if first is not None:
+        conditions = with_stacks(conditions, first.problem)
     for line in preview(plan, pending, conditions, first):
         console.say(line)
     if dry_run:

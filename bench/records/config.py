@@ -189,6 +189,13 @@ class CellConfig(Section):
             {"encoder": None, **self.model_dump(mode="json", include=_WORKLOAD, exclude=left_out)}
         )
 
+    @property
+    def stack(self) -> str:
+        """Equal for cells that differ in hyperparameters alone."""
+        return identity(
+            self.model_dump(mode="json", exclude={"cell_id": True, "method": {"hyperparameters": True}})
+        )
+
 
 _WORKLOAD = {"dataset", "partition", "unseen", "attackers", "encoder", "model", "training"}
 

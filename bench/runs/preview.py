@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bench.engine.assembly import Assembled
 from bench.engine.conditions import Conditions
-from bench.engine.executors import choose
+from bench.engine.executors import cells_at_once, choose
 from bench.runs.plan import Plan
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell
@@ -34,6 +34,9 @@ def preview(
         asked = conditions.executor
         chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
+        most, why = cells_at_once(first.problem, asked)
+        if most > 1 and len({cell.config.stack for cell in pending}) < len(pending):
+            lines.append(f"stacks: up to {most} cells per process ({why})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
         lines += _tuned_elsewhere(plan, first.fingerprints.data_checksum)
     return lines

@@ -12,6 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
+from methods.core.numbers import Number
 from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, VECTOR, Optimiser, Rates, Tensors
 from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
@@ -133,11 +134,14 @@ def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimis
     return parts_of(vector, shapes)
 
 
-def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
+def _rates_of_vector(rates: list[Number], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
     if len(set(rates)) == 1:
         return rates[:1]
     return torch.cat(
-        [like.new_full((shape.numel(),), rate) for rate, shape in zip(rates, shapes, strict=True)]
+        [
+            rate.expand(shape.numel()) if isinstance(rate, Tensor) else like.new_full((shape.numel(),), rate)
+            for rate, shape in zip(rates, shapes, strict=True)
+        ]
     )
 
 
