@@ -173,8 +173,7 @@ def test_numbers_that_steer_divide_a_stack_and_a_broken_cell_fails_alone(
 def test_methods_that_make_the_same_samples_share_them(tmp_path: Path, joint_calls: list[int]) -> None:
     made = {"step1_samples": 20, "step2_samples": 20}
     rows = [
-        {"name": "ggeur+fedprox", "label": str(mu), "set": {**made, "inner": {"mu": mu}}}
-        for mu in (0.1, 0.5)
+        {"name": "ggeur+fedprox", "label": str(mu), "set": {**made, "inner": {"mu": mu}}} for mu in (0.1, 0.5)
     ]
     rows.append({"name": "ggeur+fedprox", "label": "more", "set": {**made, "step1_samples": 30}})
     cells = cells_of(tmp_path, rows, model={"name": "head"}, encoder="pixels")
