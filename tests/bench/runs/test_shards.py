@@ -147,7 +147,7 @@ def test_two_at_the_same_time_give_the_bytes_of_one_run(suite: Path, tmp_path: P
     command = ["run", "--suite", suite, "--out", tmp_path / "shards", "--max-concurrent", "1", "--shard"]
     processes = [start_bench(*command, f"{n}/2", PYTHONPATH=str(REPOSITORY)) for n in (1, 2)]
     try:
-        outputs = [process.communicate(timeout=240) for process in processes]
+        outputs = [process.communicate(timeout=480) for process in processes]
     finally:
         for process in processes:
             kill_session(process)
