@@ -31,7 +31,7 @@ def test_news_are_delivered_and_not_kept(tmp_path: Path) -> None:
     one, other = CellFolder(tmp_path / "one"), CellFolder(tmp_path / "other")
     result = {
         "rounds": 1,
-        NEWS: [(1, Parcel(rounds=b'{"round": 1}\\n', checkpoint=(1, {"server.pt": b"s"})))],
+        NEWS: [(1, Parcel(rounds=b'{"round": 1}\n', checkpoint=(1, {"server.pt": b"s"})))],
     }
     Receiver().on_trial_result(1, [], trial_of(one, other), result)
     assert result == {"rounds": 1}, "Tune keeps results"
