@@ -11,6 +11,9 @@ from bench.errors import UserError, nearest
 
 M = TypeVar("M", bound=BaseModel)
 
+LONGEST = 200
+"""Characters of a wrong value in a sentence about it."""
+
 
 def validated(model: type[M], values: Mapping[str, Any], where: str) -> M:
     """The model made from the values; the first thing wrong becomes a UserError that names key and value."""
@@ -40,10 +43,16 @@ def _sentence(error: ValidationError, model: Any) -> str:
     if first["type"].startswith("union_tag"):
         return _which_kind(first, key)
     if first["type"] in ("tuple_type", "list_type"):
-        return f"{key} = {first['input']!r}: give a list"
+        return f"{key} = {_shown(first['input'])}: give a list"
     reason = first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
-    return f"{key} = {first['input']!r}: {reason}" if key else reason
+    return f"{key} = {_shown(first['input'])}: {reason}" if key else reason
+
+
+def _shown(value: Any) -> str:
+    """As the user wrote it, as far as that fits into a sentence."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _which_kind(problem: ErrorDetails, key: str) -> str:
@@ -53,7 +62,7 @@ def _which_kind(problem: ErrorDetails, key: str) -> str:
     if problem["type"] == "union_tag_not_found":
         return f"key '{discriminator}' is missing; give it a value"
     known = [tag.strip(" '") for tag in details["expected_tags"].split(",")]
-    return f"{discriminator} = {details['tag']!r}: {nearest(details['tag'], known)}"
+    return f"{discriminator} = {_shown(details['tag'])}: {nearest(details['tag'], known)}"
 
 
 def _keys_at(kind: Any, path: Sequence[int | str]) -> list[str]:

@@ -4,3 +4,10 @@
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """`1 seed`, `3 seeds`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def one_line(text: str) -> str:
+    """The text without what a terminal or a table would act on: control characters become spaces."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)

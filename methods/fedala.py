@@ -21,6 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
 
@@ -53,7 +54,7 @@ class FedALA(FedAvg):
         return {"model": task.initial, "weights": task.initial.only(self.names(task)).zeros() + 1.0}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        weights = self.learnt(task, client, message, batches) if self.eta else client["weights"]
+        weights = client["weights"] if always(self.eta, 0) else self.learnt(task, client, message, batches)
         start = mixed(message["model"], client["model"], weights)
         y = task.train(start, self.objective(task, client, message), batches)
         return {"model": y}, {"model": y, "weights": weights}

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 
 
@@ -26,7 +27,7 @@ class FedDecorr(FedAvg):
             task.require_trainable_embeddings()
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.beta == 0:
+        if always(self.beta, 0):
             return super().objective(task, client, message)
 
         def loss(y: Tree, batch: Batch) -> Tensor:

@@ -21,6 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 
 
@@ -38,7 +39,7 @@ class FedFA(FedAvg):
         return dict(server)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.probability == 0:
+        if always(self.probability, 0):
             return super().objective(task, client, message)
 
         def loss(y: Tree, batch: Batch) -> Tensor:

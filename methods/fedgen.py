@@ -27,6 +27,7 @@ from torch.func import vmap
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.core.fields import option
+from methods.core.numbers import always
 from methods.core.optimisers import Adam
 from methods.core.training import train
 from methods.fedavg import FedAvg
@@ -76,7 +77,7 @@ class FedGen(FedAvg):
         return new_layers(*widths, task.generator("generator")).to(task.device)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.alpha == self.beta == 0 or "generator" not in message:
+        if (always(self.alpha, 0) and always(self.beta, 0)) or "generator" not in message:
             return super().objective(task, client, message)
         generator, labels = message["generator"], message["labels"]
         weight: Tensor = self.decay ** message["rounds"]

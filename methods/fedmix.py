@@ -21,6 +21,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
 from methods.core.losses import label_losses
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
@@ -46,7 +47,7 @@ class FedMix(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         means = client.get("means")
-        if self.lam == 0 or means is None or len(means["y"]) == 0:
+        if always(self.lam, 0) or means is None or len(means["y"]) == 0:
             return super().objective(task, client, message)
 
         def loss(params: Tree, batch: Batch) -> Tensor:

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 
 
@@ -24,7 +25,7 @@ class FedNTD(FedAvg):
     """τ, the temperature of both softmaxes; 1 as in the paper."""
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.beta == 0:
+        if always(self.beta, 0):
             return super().objective(task, client, message)
 
         def loss(y: Tree, batch: Batch) -> Tensor:

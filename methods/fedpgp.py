@@ -20,6 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.core.training import train
 from methods.modules.clip import GuidedClassifier
 from methods.promptfl import PromptFL
@@ -58,7 +59,7 @@ class FedPGP(PromptFL):
         def loss(y: Tree, batch: Batch) -> Tensor:
             scaled = scaled_texts(task, own_words(y.without(FACTORS), y.only(FACTORS)))
             logits = F.normalize(task.embed(y, batch.x), dim=-1) @ scaled
-            if self.mu == 0:
+            if always(self.mu, 0):
                 return cross_entropy(logits, batch)
             own, shared = (
                 F.normalize(each, dim=0).T for each in (scaled, scaled_texts(task, y.without(FACTORS)))

@@ -25,6 +25,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 from methods.shared.finch import clustered_prototypes, contrast, prototypes_per_class
 from methods.shared.losses import on_sphere
@@ -52,7 +53,7 @@ class FedPLVM(FedAvg):
             task.require_trainable_embeddings()
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.lam == 0 or "centres" not in message:
+        if always(self.lam, 0) or "centres" not in message:
             return super().objective(task, client, message)
         centres, classes = message["centres"], message["classes"]
         member = classes == torch.arange(task.classes, device=task.device)[:, None]

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 
 
@@ -20,7 +21,7 @@ class FedProx(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        if self.mu == 0:
+        if always(self.mu, 0):
             return plain
         sent = message["model"].only(task.trainable)
 

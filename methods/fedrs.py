@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 
 from methods.base import Batches, Loss, Message, State, Task, cross_entropy
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 from methods.shared.label_counts import label_counts
 
@@ -23,13 +24,13 @@ class FedRS(FedAvg):
     """α, the factor of the logits of absent classes; 0.5 as in the paper."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        if self.alpha == 1:
+        if always(self.alpha, 1):
             return super().local(task, client, message, batches)
         counts = label_counts(batches, task.classes)
         return super().local(task, client, message | {"label_counts": counts}, batches)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.alpha == 1:
+        if always(self.alpha, 1):
             return super().objective(task, client, message)
         factors = torch.where(message["label_counts"] > 0, 1.0, self.alpha)
         return lambda y, batch: cross_entropy(factors * task.logits(y, batch.x), batch)

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Loss, Message, State, Task, Tree
+from methods.core.numbers import always
 from methods.fedavg import FedAvg
 
 
@@ -22,7 +23,7 @@ class FedSAM(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        if self.rho == 0:
+        if always(self.rho, 0):
             return plain
 
         def loss(y: Tree, batch: Batch) -> Tensor:

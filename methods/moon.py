@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.core.tree import where
 from methods.fedavg import FedAvg
 from methods.shared.losses import on_sphere
@@ -33,7 +34,7 @@ class Moon(FedAvg):
         return {"previous": task.initial, "took_part": torch.tensor(False, device=task.device)}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.mu == 0:
+        if always(self.mu, 0):
             return super().objective(task, client, message)
         server = message["model"]
         previous = where(client["took_part"], client["previous"], server)

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bench.errors import UserError
+from bench.records.files import inside
 from bench.records.reader import Run
 from reports.figures import Picture, ranking_pictures, supported, write_pictures
 from reports.numbers.ranking import rank_runs
@@ -63,8 +64,8 @@ class Report:
             if len(self.run.sources) > 1:
                 raise UserError(f"{self.run.name} have no folder in common; say where to write the report")
             target = self.run.sources[0]
-        files = write_tables(self.tables, self.run.suite.name, formats, target / "tables")
-        files += write_pictures(self.pictures, target / "figures")
+        files = write_tables(self.tables, self.run.suite.name, formats, inside(target, "tables"))
+        files += write_pictures(self.pictures, inside(target, "figures"))
         return [*files, write_page(self.run, self.tables, target)] if PAGE in formats else files
 
 
@@ -85,10 +86,10 @@ class RankingReport:
         check_requested(formats)
         if self.table is None:
             return []
-        files = write_tables([self.table], RANKING, formats, target / "tables")
+        files = write_tables([self.table], RANKING, formats, inside(target, "tables"))
         if PAGE in formats:
-            files.append(write_ranking_page(self.table, target / "tables"))
-        return files + write_pictures(ranking_pictures(rank_runs(self.runs)), target / "figures")
+            files.append(write_ranking_page(self.table, inside(target, "tables")))
+        return files + write_pictures(ranking_pictures(rank_runs(self.runs)), inside(target, "figures"))
 
 
 def check_requested(formats: Sequence[str]) -> None:

@@ -65,3 +65,12 @@ def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     from tests.kit.tracking import Store
 
     return Store(tmp_path_factory.mktemp("out"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what became of the inputs of `make fuzz`."""
+    if "BENCH_FUZZ" in os.environ:
+        from tests.kit.hostile import tallies
+
+        for line in tallies():
+            terminalreporter.write_line(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bench.api.observer import PrintingObserver
 from bench.api.results import Result
 from bench.api.rows import MethodLike, rows_of
+from bench.engine.executors import with_stacks
 from bench.records.reader import load_run
 from bench.runs.checks import check_before_start
 from bench.runs.drive import drive
@@ -77,6 +78,8 @@ def run(
     observer = PrintingObserver(progress)
     pending = plan.pending()
     first = check_before_start(pending, conditions, observer.say)
+    if first is not None:
+        conditions = with_stacks(conditions, first.problem)
     for line in preview(plan, pending, conditions, first):
         observer.say(line)
     tracker = Tracker(request.tracking_uri, request.out.absolute())

@@ -11,6 +11,7 @@ from bench.cli import (
     check,
     compare,
     data,
+    docs,
     doctor,
     export,
     listing,
@@ -25,8 +26,10 @@ from bench.cli import (
     submit,
     tune,
     verify,
+    watch,
 )
 from bench.errors import UserError
+from bench.words import one_line
 
 app = typer.Typer(
     name="bench",
@@ -62,11 +65,13 @@ def _root(
 app.command(cls=options.WithTuned)(run.run)
 app.command()(tune.tune)
 app.command()(study.study)
+app.command()(watch.watch)
 app.command()(report.report)
 app.command()(compare.compare)
 app.command()(submit.submit)
 app.command()(verify.verify)
 app.command()(site.site)
+app.command()(docs.docs)
 app.command(name="list")(listing.list_)
 app.command()(show.show)
 app.command()(export.export)
@@ -84,5 +89,5 @@ def main() -> None:
     except UserError as error:
         if _State.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(2)

@@ -2,16 +2,35 @@
 
 import os
 import sys
+from collections.abc import Iterable
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from bench.words import one_line
 
 WIDTH_WITHOUT_SCREEN = 140
 
 
 class BenchConsole(Console):
+    """A console that shows text from records and files without letting it steer the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
     def say(self, text: str) -> None:
         """A sentence as it is, on a line of its own."""
         self.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Everything that is printed comes through here; only the console's own control codes pass."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable() or segment.text == "\n":
+                yield segment
+            else:
+                lines = "\n".join(map(one_line, segment.text.split("\n")))
+                yield Segment(lines, segment.style)
 
 
 def make_console() -> BenchConsole:

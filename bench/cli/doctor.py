@@ -34,8 +34,8 @@ def examine(data_root: Path | None, out: Path) -> int:
     sound = True
     for finding in _findings(data_root, out):
         sound &= finding.good
-        mark = "[green]ok[/]  " if finding.good else "[red]bad[/] "
-        console.print(mark, end="")
+        mark, colour = ("ok  ", "green") if finding.good else ("bad ", "red")
+        console.print(mark, style=colour, end="")
         console.say(finding.what)
     return 0 if sound else 1
 

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from bench.cli.console import BenchConsole
 from bench.scheduling.progress import Item, Words
@@ -23,16 +24,16 @@ class ConsoleObserver:
     """Tells the user of a run or a search: a live view in a terminal, plain lines elsewhere."""
 
     def __init__(self, console: BenchConsole) -> None:
-        self._console = console
+        self.console = console
 
     def say(self, text: str) -> None:
-        self._console.say(text)
+        self.console.say(text)
 
     def view(
         self, title: str, items: Sequence[Item], done: int, words: Words | None = None
     ) -> LiveView | LineView:
-        kind = LiveView if self._console.is_terminal else LineView
-        return kind(self._console, title, items, done, words or Words())
+        kind = LiveView if self.console.is_terminal else LineView
+        return kind(self.console, title, items, done, words or Words())
 
 
 class _Board:
@@ -110,7 +111,7 @@ class LineView:
 
     def _say(self, text: str) -> None:
         left = self._board.remaining_seconds()
-        eta = f", about {_duration(left)} left" if left else ""
+        eta = f", about {duration(left)} left" if left else ""
         ended = self._board.done_before + len(self._board.ended)
         self._console.say(f"[{ended}/{self._board.total}{eta}] {text}")
 
@@ -124,7 +125,7 @@ class LiveView:
         self._words = words
         self._board = _Board(items, done)
         self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -149,7 +150,7 @@ class LiveView:
     def advanced(self, key: str, rounds: int, score: float | None) -> None:
         self._board.at[key] = (rounds, score)
         left = self._board.remaining_seconds()
-        self._bar.update(self._task, eta=f"about {_duration(left)} left" if left else "")
+        self._bar.update(self._task, eta=f"about {duration(left)} left" if left else "")
 
     def finished(self, key: str, note: str = "") -> None:
         self._board.ended.add(key)
@@ -165,13 +166,16 @@ class LiveView:
         for key in shown:
             rounds, average = self._board.at[key]
             score = f"{self._words.score} {100 * average:.1f}" if average is not None else ""
-            running.add_row(f"  {self._board.names[key]}", f"round {rounds}/{self._board.rounds[key]}", score)
+            at = f"round {rounds}/{self._board.rounds[key]}"
+            running.add_row(*map(Text, (f"  {self._board.names[key]}", at, score)))
         for key, reason in self._board.failures.items():
-            running.add_row(f"[red]  {self._board.names[key]}", "[red]failed", f"[red]{reason[:80]}")
+            cells = (f"  {self._board.names[key]}", "failed", reason[:80])
+            running.add_row(*(Text(cell, style="red") for cell in cells))
         return Group(self._bar, running)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`1 h 05 min`, `3 min 20 s` or `12 s`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

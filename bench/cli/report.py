@@ -31,13 +31,24 @@ def report(
     mix: Annotated[
         bool, typer.Option("--mix", help="Put runs into one table although they are not comparable.")
     ] = False,
+    tracking_uri: Annotated[
+        str | None,
+        typer.Option(
+            help="MLflow store to renew the tables in; default: the one beside the run, if it has them."
+        ),
+    ] = None,
 ) -> None:
     """Make tables, figures and the page of runs again from their records; runs of one suite are merged."""
-    report_runs(runs, options.names(formats), out, root, mix)
+    report_runs(runs, options.names(formats), out, root, mix, tracking_uri)
 
 
 def report_runs(
-    names: Sequence[str], formats: Sequence[str], out: Path | None, root: Path, mix: bool = False
+    names: Sequence[str],
+    formats: Sequence[str],
+    out: Path | None,
+    root: Path,
+    mix: bool = False,
+    tracking_uri: str | None = None,
 ) -> None:
     from bench.cli.console import make_console
     from bench.records.results_file import load_records
@@ -57,7 +68,7 @@ def report_runs(
         files += each.write(formats, target)
         print_tables(each.tables, console)
         if home is not None and home == target:
-            _track(home, console)
+            _track(home, tracking_uri, console)
     ranking = RankingReport([each.run for each in made])
     if len(made) > 1 and ranking.table is not None:
         files += ranking.write(formats, out or root / MERGED)
@@ -97,13 +108,21 @@ def print_tables(tables: Sequence[Table], console: BenchConsole) -> None:
         console.say(f"The statistics of {len(statistics)} variants are in the files.")
 
 
-def _track(directory: Path, console: BenchConsole) -> None:
-    """Update what MLflow shows of the run, where its tables are in MLflow already."""
+def _track(directory: Path, tracking_uri: str | None, console: BenchConsole) -> None:
+    """Update what MLflow shows of the run, where its tables are in MLflow already.
+
+    The folder may come from a stranger, so the address in it is not written to unless the user gives it.
+    """
     from bench.tracking.tracker import Tracker, TrackingError, recorded_store
 
-    if (store := recorded_store(directory)) is None:
+    store = recorded_store(directory)
+    tracker = Tracker(tracking_uri, directory.parent)
+    if tracking_uri is None and store != tracker.address:
+        if store is not None:
+            console.say(
+                f"the tables in MLflow at {store} stay as they are; give --tracking-uri to renew them"
+            )
         return
-    tracker = Tracker(store, directory.parent)
     try:
         tracker.log_suite(directory)
     except TrackingError as error:

@@ -12,9 +12,13 @@ from bench.cli import options
 
 if TYPE_CHECKING:
     from bench.cli.console import BenchConsole
+    from bench.cli.live import ConsoleObserver
     from bench.runs.plan import Plan
     from bench.runs.request import RunRequest
     from bench.tracking.tracker import Tracker
+
+SECONDS_FOR_A_REPORT = 120.0
+"""How long a shard waits for another one that makes the report at the same time."""
 
 
 def run(
@@ -40,6 +44,12 @@ def run(
     keep_model: Annotated[
         bool, typer.Option("--keep-model", help="Keep the final model of each cell, for `bench export`.")
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N", help="Run only part I of N of the cells; for job arrays over one folder."
+        ),
+    ] = None,
     data_root: options.DataRoot = None,
     out: options.Out = Path("runs"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
@@ -73,6 +83,7 @@ def run(
         tracking_uri=tracking_uri,
         checkpoint_every=checkpoint_every,
         keep_model=keep_model,
+        shard=shard,
         data_root=data_root,
         out=out,
         tuned=options.tuned(tuned),
@@ -85,6 +96,7 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
+    from bench.engine.executors import with_stacks
     from bench.records.files import check_writable
     from bench.runs.checks import check_before_start
     from bench.runs.drive import drive
@@ -98,6 +110,8 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     observer = ConsoleObserver(console)
     pending = plan.pending()
     first = check_before_start(pending, conditions, observer.say)
+    if first is not None:
+        conditions = with_stacks(conditions, first.problem)
     for line in preview(plan, pending, conditions, first):
         console.say(line)
     if dry_run:
@@ -109,7 +123,10 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     except KeyboardInterrupt:
         console.say("\nstopped; nothing is lost: run the same command again to resume")
         return 130
-    return _conclude(plan, tracker, console, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    if plan.shard is None:
+        return _conclude(plan, tracker, console, seconds)
+    return _conclude_shard(plan, tracker, observer, seconds)
 
 
 def _say_estimate(request: RunRequest, plan: Plan, console: BenchConsole) -> None:
@@ -123,12 +140,33 @@ def _say_estimate(request: RunRequest, plan: Plan, console: BenchConsole) -> Non
         console.say(line)
 
 
+def _conclude_shard(plan: Plan, tracker: Tracker, observer: ConsoleObserver, seconds: float) -> int:
+    """Make the tables of all shards if this one ends last, and say how its own cells ended."""
+    from bench.records.lock import in_turn
+    from bench.runs.drive import log_all
+    from bench.words import counted
+
+    console = observer.console
+    if waiting := plan.open_elsewhere():
+        console.say(
+            f"shard {plan.shard} ended in {seconds:.0f} s; {counted(waiting, 'cell')} of other shards "
+            "have not ended: the shard that ends last makes the tables, and so does "
+            f"`bench report {plan.folder.path}`"
+        )
+        return _say_failures(plan, console)
+    with in_turn(plan.folder.path, SECONDS_FOR_A_REPORT) as mine:
+        if not mine:
+            console.say(f"shard {plan.shard} ended in {seconds:.0f} s; another one makes the tables")
+            return _say_failures(plan, console)
+        log_all(plan, tracker, observer)
+        return _conclude(plan, tracker, console, seconds)
+
+
 def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: float) -> int:
     """Make the tables from the records, log them, and say what failed."""
     from bench.cli.report import print_tables
     from bench.records.reader import load_run
     from bench.tracking.tracker import TrackingError
-    from bench.words import counted
     from reports.report import FORMATS, Report
 
     report = Report(load_run(plan.folder.path))
@@ -138,15 +176,22 @@ def _conclude(plan: Plan, tracker: Tracker, console: BenchConsole, seconds: floa
         tracker.log_suite(plan.folder.path)
     except TrackingError as error:
         console.say(f"warning: the tables are not in MLflow: {error}")
-    failed = plan.failures()
-    for directory, reason in failed.items():
-        console.say(f"failed: {plan.folder.path / directory}: {reason}")
     console.say(f"finished in {seconds:.0f} s; files:")
     for file in files:
         console.say(f"  {file}")
     console.say(f"explore: {tracker.ui_command()}")
+    return _say_failures(plan, console)
+
+
+def _say_failures(plan: Plan, console: BenchConsole) -> int:
+    """Returns the exit code."""
+    from bench.words import counted
+
+    failed = plan.failures()
+    for directory, reason in failed.items():
+        console.say(f"failed: {plan.folder.path / directory}: {reason}")
     if failed:
         console.say(
-            f"{len(failed)} of {counted(len(plan.cells), 'cell')} failed; run the same command again to retry"
+            f"{len(failed)} of {counted(len(plan.own), 'cell')} failed; run the same command again to retry"
         )
     return 1 if failed else 0

@@ -51,16 +51,14 @@ def _show_suite(name: str) -> None:
 
 
 def _show_method(name: str) -> None:
-    import inspect
-
     from bench.cli.console import make_console
     from bench.cli.method_view import hyperparameter_table
-    from bench.suite.methods import METHODS
+    from bench.studies.method_info import method_info
 
-    kind = METHODS.load(name)
+    info = method_info(name)
     console = make_console()
-    console.print(inspect.getmodule(kind).__doc__ or "", markup=False, highlight=False)
-    console.print(hyperparameter_table(name, kind))
+    console.print(info.text, markup=False, highlight=False)
+    console.print(hyperparameter_table(info))
 
 
 def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
@@ -95,14 +93,15 @@ def _show_partition(name: str, seed: int, data_root: Path | None) -> None:
 def _show_cell(name: str, root: Path) -> None:
     """A cell by the beginning of its id: what it is and how it went."""
     from bench.cli.console import make_console
+    from bench.records.files import read_json
     from bench.records.run_folder import find_cell
 
     folder = find_cell(root, name).path
     console = make_console()
     for file in ("config.json", "result.json", "error.json"):
-        if (folder / file).exists():
+        if (folder / file).is_file():
             console.say(str(folder / file))
-            console.print_json((folder / file).read_text(encoding="utf-8"))
+            console.print_json(data=read_json(folder / file))
 
 
 def _show_tuned(suite: str, folder: Path) -> None:

@@ -9,7 +9,9 @@ import typer
 
 
 def speed(
-    work: Annotated[str, typer.Option(help="digits, synth, cnn, heads, vit or extraction.")] = "digits",
+    work: Annotated[
+        str, typer.Option(help="digits, synth, cnn, heads, vit, sweep or extraction.")
+    ] = "digits",
     repeats: Annotated[int, typer.Option(min=1, help="Measurements per side, taken in turn.")] = 7,
 ) -> None:
     """Client updates (or pictures encoded) per CPU second, against a plain PyTorch loop side by side."""
@@ -21,10 +23,8 @@ def speed(
     console = make_console()
     unit = "pictures" if work == EXTRACTION else "updates"
     for title, rates in measured(work, repeats):
-        grid = Table(
-            "executor", f"{unit} per CPU s", "× plain loop", title=f"{title}: median of {repeats} in turn"
-        )
-        plain = rates["plain loop"]
+        first, plain = next(iter(rates.items()))
+        grid = Table("side", f"{unit} per CPU s", f"× {first}", title=f"{title}: median of {repeats} in turn")
         for side, values in rates.items():
             ratio = median(value / base for value, base in zip(values, plain, strict=True))
             grid.add_row(side, f"{median(values):.1f}", f"{ratio:.2f}")

@@ -23,16 +23,25 @@ def verify(
     ] = None,
     methods: Annotated[str, typer.Option(help="Files of methods that are not installed: a.py,b.py.")] = "",
     data_root: options.DataRoot = None,
+    trust_code: Annotated[
+        bool, typer.Option("--trust-code", help="Execute Python files that the results name as models.")
+    ] = False,
 ) -> None:
     """Check every line of a results file, compute some cells again, and say whether they agree.
 
     On a machine of the same kind (CPU, threads, versions of torch and NumPy) a rerun must agree bit for bit.
     """
-    raise typer.Exit(verify_file(file, cells, seed, tolerance, methods, data_root))
+    raise typer.Exit(verify_file(file, cells, seed, tolerance, methods, data_root, trust_code))
 
 
 def verify_file(
-    file: Path, cells: int, seed: int, tolerance: float | None, methods: str, data_root: Path | None
+    file: Path,
+    cells: int,
+    seed: int,
+    tolerance: float | None,
+    methods: str,
+    data_root: Path | None,
+    trust_code: bool = False,
 ) -> int:
     """Returns the exit code: 0 when all agree, 1 when something does not."""
     from bench.cli.console import make_console
@@ -46,7 +55,7 @@ def verify_file(
     for given in options.names(methods):
         METHODS.resolve(given)
     console = make_console()
-    found = check(file, cells, seed, data_root, tolerance, console.say)
+    found = check(file, cells, seed, data_root, tolerance, console.say, trust_code)
     for verdict in found.verdicts:
         console.say(f"{'agrees' if verdict.agrees else 'DISAGREES'}: {verdict.cell}: {verdict.reason}")
     wrong = sum(not verdict.agrees for verdict in found.verdicts)

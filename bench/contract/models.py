@@ -104,15 +104,17 @@ class Vit(LoraOptions):
 class TinyModel(NamedTuple):
     spec: ModelSpec
     shape: tuple[int, ...]
+    about: str
+    """The kind of model, in words."""
 
 
 MODELS = {
-    "mlp": TinyModel(MLP(hidden=8), (6,)),
-    "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8)),
-    "head": TinyModel(Head(), (6,)),
-    "norm": TinyModel(Norm(), (6,)),
-    "adapter": TinyModel(Adapter(), (6,)),
-    "prompts": TinyModel(Prompts(), (6,)),
-    "context": TinyModel(Context(), (6,)),
-    "vit": TinyModel(Vit(), (3, 8, 8)),
+    "mlp": TinyModel(MLP(hidden=8), (6,), "a perceptron"),
+    "cnn": TinyModel(CNN(channels=(2, 3), features=6, embedding=5, grid=2), (1, 8, 8), "a CNN"),
+    "head": TinyModel(Head(), (6,), "a linear classifier on frozen features"),
+    "norm": TinyModel(Norm(), (6,), "a network with batch norm"),
+    "adapter": TinyModel(Adapter(), (6,), "CLIP with an adapter of the features"),
+    "prompts": TinyModel(Prompts(), (6,), "CLIP with a network that writes prompts"),
+    "context": TinyModel(Context(), (6,), "CLIP with learnt prompt words"),
+    "vit": TinyModel(Vit(), (3, 8, 8), "a frozen transformer with LoRA branches"),
 }

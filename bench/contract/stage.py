@@ -57,7 +57,7 @@ def tiny_problem(
 
 
 def tiny_task(model: str, optimiser: Optimiser, clients: int, seed: int) -> Task:
-    spec, shape = MODELS[model]
+    spec, shape, _ = MODELS[model]
     built = seeded_model(spec, shape, CLASSES, seed)
     return Task(built, initial_tree(built), CLASSES, clients, optimiser, seed, input_shape=shape)
 

@@ -12,10 +12,12 @@ import numpy as np
 
 from bench.data.array_files import RawSplits
 from bench.data.sources import reading
+from bench.records.packed import refuse_zip_bomb, unpacked
 
 
 def read_npz(paths: Sequence[Path]) -> RawSplits:
     """x_train, y_train, x_test, y_test; images as uint8, or as floats in [0, 1]."""
+    refuse_zip_bomb(paths[0])
     with np.load(paths[0], allow_pickle=False) as file:
         x_train, y_train, x_test, y_test = (file[key] for key in ("x_train", "y_train", "x_test", "y_test"))
     return RawSplits(as_bytes(x_train), y_train, as_bytes(x_test), y_test)
@@ -29,7 +31,7 @@ def read_idx(paths: Sequence[Path]) -> RawSplits:
 def _idx(path: Path) -> np.ndarray:
     """Two zero bytes, the type (8: uint8), the number of axes, their lengths, the values."""
     with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        data = file.read()
+        data = unpacked(file, path)
         if data[:3] != b"\x00\x00\x08":
             raise ValueError("not an IDX file of bytes")
         axes = data[3]
@@ -44,8 +46,8 @@ def read_usps(paths: Sequence[Path]) -> RawSplits:
 
 
 def _libsvm(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with reading(path), bz2.open(path, "rt", encoding="ascii") as file:
-        rows = [line.split() for line in file if line.strip()]
+    with reading(path), bz2.open(path) as file:
+        rows = [line.split() for line in unpacked(file, path).decode("ascii").splitlines() if line.strip()]
         labels = np.array([float(row[0]) for row in rows]).astype(np.int64) - 1
         values = np.array([[float(pair.partition(":")[2]) for pair in row[1:]] for row in rows])
         return as_bytes((values.reshape(-1, 16, 16) + 1) / 2), labels

@@ -13,6 +13,8 @@ from PIL import Image, UnidentifiedImageError
 from bench.data.sources import Source, reading
 
 CHUNK = 512
+MOST_PIXELS = 50_000_000
+"""A few kilobytes can claim to be a picture of gigabytes."""
 
 Fit = Literal["stretch", "crop"]
 """How a picture becomes a square: stretched without regard to its proportions, or its middle cropped and
@@ -41,9 +43,12 @@ def decoded(source: Source, names: Sequence[str], size: int, fit: Fit = "stretch
 
 def _opened(data: bytes) -> Image.Image:
     try:
-        return Image.open(io.BytesIO(data))
+        picture = Image.open(io.BytesIO(data))
     except UnidentifiedImageError:  # its own text names the buffer, not the file
         raise ValueError("not a picture in a known format") from None
+    if picture.width * picture.height > MOST_PIXELS:
+        raise ValueError(f"a picture of {picture.width} × {picture.height} pixels is too large")
+    return picture
 
 
 def scaled(images: np.ndarray, size: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from bench.data.base import DatasetSpec, Limit, TrainTest, distinct
 from bench.data.cache import cache_root
 from bench.data.sources import ARCHIVE_SUFFIXES, file_times
 from bench.errors import UserError, nearest
+from bench.records.names import LONGEST
 
 DIGEST_LENGTH = 16
 _DOMAINS: dict[tuple[str, str, str], tuple[str, ...]] = {}
@@ -57,12 +58,22 @@ class OwnData(DatasetSpec):
         # A plan asks for every cell, and the digest tells whether the answer is still right.
         key = (type(self).__name__, str(self.location().resolve()), self.digest or self.current_digest())
         if key not in _DOMAINS:
-            _DOMAINS[key] = self.all_domains()
+            _DOMAINS[key] = self._named(self.all_domains())
         present = _DOMAINS[key]
         for domain in self.domains or ():
             if domain not in present:
                 raise UserError(f"{self.path} has no domain '{domain}'; {nearest(domain, present)}")
         return self.domains or present
+
+    def _named(self, domains: tuple[str, ...]) -> tuple[str, ...]:
+        """The domains, whose names become parts of file names."""
+        for name in domains:
+            if not name.isprintable() or len(name) > LONGEST:
+                raise UserError(
+                    f"{self.path}: {name[:LONGEST]!r} cannot name a domain; use letters and digits, "
+                    f"at most {LONGEST}"
+                )
+        return domains
 
     def published_sizes(self) -> Mapping[str, tuple[int, int] | None]:
         return dict.fromkeys(self.domain_names())

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from bench.errors import UserError
+from bench.records.packed import refuse_bomb
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
@@ -19,13 +20,17 @@ ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 @contextmanager
 def reading(path: Path, member: str = "") -> Iterator[None]:
     """Turns any error that a file causes into a UserError that names the file."""
+    place = f"{member} in {path}" if member else str(path)
     try:
         yield
-    except (UserError, MemoryError):
+    except UserError:
         raise
+    except MemoryError as error:
+        raise UserError(
+            f"{place} does not fit into memory; make room, or get it again if it should not be that large"
+        ) from error
     # Decoders raise nearly any exception on damaged bytes.
     except Exception as error:
-        place = f"{member} in {path}" if member else str(path)
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         reason = text.splitlines()[0].rstrip(":.") if text else type(error).__name__
         raise UserError(
@@ -39,7 +44,7 @@ def file_times(path: Path) -> str:
     with reading(path):
         if path.is_file():
             return hashlib.sha256(repr(_file_time(path)).encode()).hexdigest()
-        for folder, subfolders, files in os.walk(path, followlinks=True):
+        for folder, subfolders, files in _walk(path):
             subfolders.sort()
             below = os.path.relpath(folder, path)
             for file in sorted(files):
@@ -66,9 +71,25 @@ def _file_time(path: Path) -> tuple[int, int]:
 
 def _folder_times(path: Path) -> Iterator[tuple[str, int, int]]:
     """Times of folders only: they change whenever a file is added or removed, and are quick to read."""
-    for folder, subfolders, files in os.walk(path, followlinks=True):
+    for folder, subfolders, files in _walk(path):
         subfolders.sort()
         yield os.path.relpath(folder, path), len(files), Path(folder).stat().st_mtime_ns
+
+
+def _walk(top: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, into links too, except those to a folder that they are in: they would never end."""
+    for folder, subfolders, files in os.walk(top, followlinks=True):
+        for name in list(subfolders):
+            link = Path(folder, name)
+            if link.is_symlink() and link.resolve() in _above(Path(folder), top):
+                subfolders.remove(name)
+        yield folder, subfolders, files
+
+
+def _above(folder: Path, top: Path) -> set[Path]:
+    """The folder and those on the way to it from the top, wherever links lead."""
+    between = [folder, *folder.parents][: len(folder.parts) - len(top.parts) + 1]
+    return {each.resolve() for each in between}
 
 
 class Source(ABC):
@@ -108,7 +129,7 @@ def open_source(path: Path) -> Source:
 class _Folder(Source):
     def _names(self) -> list[str]:
         found = []
-        for folder, _, files in os.walk(self.path, followlinks=True):
+        for folder, _, files in _walk(self.path):
             below = Path(folder).relative_to(self.path).as_posix()
             found += files if below == "." else [f"{below}/{file}" for file in files]
         return found
@@ -125,6 +146,7 @@ class _Zip(Source):
     def _names(self) -> list[str]:
         with reading(self.path), zipfile.ZipFile(self.path) as archive:
             files = [info for info in archive.infolist() if not info.is_dir()]
+            refuse_bomb(self.path, sum(info.file_size for info in files))
             # A link's content would be a path, not an image.
             links = {info.filename for info in files if stat.S_ISLNK(info.external_attr >> 16)}
         return list(set(_safe(self.path, [info.filename for info in files])) - links)
@@ -140,7 +162,7 @@ class _Zip(Source):
 class _Tar(Source):
     def _names(self) -> list[str]:
         with reading(self.path), tarfile.open(self.path) as archive:
-            members = archive.getmembers()
+            members = _members(self.path, archive)
             # A tar ends with a block of zeros; tarfile does not notice if the file ends between two members.
             if archive.fileobj and archive.fileobj.tell() <= archive.offset:
                 raise EOFError("its end is missing")
@@ -158,6 +180,17 @@ class _Tar(Source):
                         data = file.read()
                     wanted.discard(name)
                     yield name, data
+
+
+def _members(path: Path, archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    """All members; their sizes are added up on the way, since what stands between two of them is unpacked."""
+    members = []
+    size = 0
+    for member in archive:
+        members.append(member)
+        size += member.size + tarfile.BLOCKSIZE
+        refuse_bomb(path, size)
+    return members
 
 
 def _safe(path: Path, names: list[str]) -> list[str]:

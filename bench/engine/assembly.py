@@ -119,6 +119,14 @@ def assemble_under(
     return assemble(config, conditions.data_root, clients, conditions.gpus, prepared)
 
 
+def assembled_like(config: CellConfig, other: Assembled) -> Assembled:
+    """A cell that differs from another one in hyperparameters alone, with the same data and model."""
+    method = _method(config)
+    task = replace(other.problem.task, optimiser=_optimiser(config, method))
+    _check(config, method, task)
+    return replace(other, problem=replace(other.problem, task=task, method=method))
+
+
 def check_method(config: CellConfig, like: Assembled) -> None:
     """Whether the method of this cell can work in a setting that was assembled for another one."""
     method = _method(config)

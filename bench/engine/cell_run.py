@@ -10,13 +10,14 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from bench.engine.assembly import assemble_under
+from bench.engine.assembly import Assembled, assemble_under, assembled_like
+from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.early_stopping import ChosenRound
 from bench.engine.executors import make_hosts
-from bench.engine.federation import Federation
-from bench.engine.hosts.base import is_finite
+from bench.engine.federation import Federation, Round, answered
+from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint, write_checkpoint
@@ -41,13 +42,25 @@ LAST = 5
 class CellRun:
     """A cell between two rounds. Opening it again resumes from its last checkpoint."""
 
-    def __init__(self, folder: CellFolder, config: CellConfig, conditions: Conditions) -> None:
+    def __init__(
+        self,
+        folder: CellFolder,
+        config: CellConfig,
+        conditions: Conditions,
+        *,
+        like: CellRun | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`like`: a cell of the same stack, whose data and model this one uses too."""
         self.folder = folder
         self._config = config
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        assembled = assemble_under(conditions, config)
+        assembled = (
+            assemble_under(conditions, config) if like is None else assembled_like(config, like.assembled)
+        )
+        self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
         self._hosts = make_hosts(assembled.problem, config, conditions)
@@ -59,7 +72,8 @@ class CellRun:
         self._chosen = ChosenRound(rule) if rule is not None else None
         self._resume()
         self._saved_at = time.monotonic()
-        self._cpu_started = time.process_time()
+        self._clock = clock or Clock()
+        self._cpu_started = self._clock.processor
 
     @property
     def done(self) -> bool:
@@ -88,13 +102,21 @@ class CellRun:
             return f"the server's state was NaN or infinite after round {last.round}"
         return None
 
+    @property
+    def hosts(self) -> Hosts:
+        return self._hosts.hosts
+
     def advance(self) -> None:
         """One more round: compute, evaluate if due, record, save if due, and finish after the last."""
-        started = time.perf_counter()
+        answered(self.advancing(), self.hosts)
+
+    def advancing(self) -> Round[None]:
+        """The same, with the clients' work left to whoever goes through it."""
+        started = self._clock.wall
         if self._federation.rounds == 0 and self._federation.has_prelude:
             self._append(self._federation.prelude(), started)
-            started = time.perf_counter()
-        record = self._federation.advance()
+            started = self._clock.wall
+        record = yield from self._federation.advancing()
         number = record["round"]
         if self._is_evaluated(number):
             record = _with_scores(record, self._federation.evaluate(self._config.evaluation.personal))
@@ -138,7 +160,7 @@ class CellRun:
             self._chosen.save(folder)
 
     def _append(self, record: dict[str, Any], started: float) -> None:
-        seconds = round(time.perf_counter() - started, 3)
+        seconds = round(self._clock.wall - started, 3)
         line = RoundRecord.model_validate(record | {"seconds": seconds})
         self._rounds.append(line)
         self.folder.append(line)
@@ -177,7 +199,7 @@ class CellRun:
             ),
             timing=Timing(
                 wall_seconds=round(sum(line.seconds for line in self._rounds), 3),
-                cpu_seconds=round(time.process_time() - self._cpu_started, 3),
+                cpu_seconds=round(self._clock.processor - self._cpu_started, 3),
                 finished=datetime.now(UTC).isoformat(timespec="seconds"),
             ),
         )

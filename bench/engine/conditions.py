@@ -37,6 +37,8 @@ class Conditions:
     """Where processes on other machines than the driver's get the data; None: there are no such processes."""
     checkpoint_seconds: float = 15.0
     """Time between two checkpoints of a cell."""
+    together: int = 1
+    """Cells that one process may train as a stack, if they differ in hyperparameters alone."""
     keep_model: bool = False
     """Whether a finished cell keeps the last state of server and clients."""
     commit: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import nn
 
@@ -15,6 +15,7 @@ from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
 from bench.models.text_backbone import TextBackbone
 from bench.records.config import CellConfig
+from methods.core.tree import size_in_bytes
 from methods.modules.clip import PromptedClassifier
 
 EXECUTORS = ("auto", "loop", "stacked", "ray")
@@ -55,6 +56,36 @@ def choose(problem: Problem) -> tuple[str, str]:
 
 WORTH_STACKING = 1.5
 """A stack of small frozen transformers does 1.7 times the work of a loop in the same time."""
+
+
+MOST_CELLS = 24
+"""Cells of a stack; with more, a stack gains little and a kill loses more."""
+STACK_BYTES = 2**30
+"""What the parameters of a stack may take, with gradients and everything else that is as large."""
+COPIES = 8
+"""Tensors as large as the parameters that a step needs."""
+
+
+def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
+    """How many cells that differ in hyperparameters alone one process trains together, and why."""
+    name = choose(problem)[0] if executor == "auto" else executor
+    if name != "stacked":
+        return 1, f"the executor {name} computes one cell at a time"
+    task = problem.task
+    if any(module._parameters and not isinstance(module, nn.Linear) for module in task.model.modules()):
+        return FEW_CELLS, "in a deep model, cells share little"
+    clients = task.per_round or len(problem.train)
+    room = STACK_BYTES // (COPIES * clients * size_in_bytes(task.initial))
+    return max(1, min(MOST_CELLS, room)), "cells with other hyperparameters share their samples"
+
+
+def with_stacks(conditions: Conditions, problem: Problem) -> Conditions:
+    """The conditions with as many cells per process as this problem is best computed with."""
+    return replace(conditions, together=cells_at_once(problem, conditions.executor)[0])
+
+
+FEW_CELLS = 4
+"""Cells of a stack of transformers, whose activations take memory and are their own from the first layer."""
 
 
 def _padding(problem: Problem) -> float:

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import correct, fraction, judged, own_accuracy, scores_by_others
-from bench.engine.hosts.base import Hosts
+from bench.engine.hosts.base import Asked, Hosts
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
+
+Result = TypeVar("Result")
+Round: TypeAlias = Generator[Asked, list[Reply], Result]
+"""A part of a run that asks its clients, is sent their replies, and goes on until it has its result."""
+
+
+def answered(round_: Round[Result], hosts: Hosts) -> Result:
+    """Go through a round with these hosts."""
+    try:
+        asked = next(round_)
+        while True:
+            asked = round_.send(hosts.run(*asked))
+    except StopIteration as end:
+        result: Result = end.value
+        return result
 
 
 class Federation:
@@ -53,7 +68,7 @@ class Federation:
         for phase, exchange in enumerate(self._exchanges[:-1]):
             folds = isinstance(exchange, FoldsReplies)
             for group in [[client] for client in self._clients] if folds else [self._clients]:
-                exchanged = self._exchange(phase, 0, group)
+                exchanged = answered(self._exchange(phase, 0, group), self.hosts)
                 for key in ("bytes_up", "bytes_down", "dropped"):
                     traffic[key] += exchanged[key]
             if isinstance(exchange, FoldsReplies):
@@ -63,9 +78,13 @@ class Federation:
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
+        return answered(self.advancing(), self.hosts)
+
+    def advancing(self) -> Round[dict[str, Any]]:
+        """The same, with the clients' work left to whoever goes through it."""
         number = self.rounds + 1
         participants = self.participants(number)
-        exchanged = self._exchange(len(self._exchanges) - 1, number, participants)
+        exchanged = yield from self._exchange(len(self._exchanges) - 1, number, participants)
         self.rounds = number
         observed = self._observe(participants)
         return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
@@ -163,10 +182,10 @@ class Federation:
         self.hosts.load(folder)
         self.rounds = rounds
 
-    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> dict[str, Any]:
+    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round[dict[str, Any]]:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = [(client, exchange.down(task, self._server, client)) for client in clients]
-        replies = self.hosts.run(phase, number, messages)
+        replies = yield Asked(phase, number, messages)
         attack = self.problem.attack if number > 0 else None
         if attack is not None:
             replies = attack.on(task, number, dict(messages), replies)

@@ -31,7 +31,7 @@ def model_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "name" not in options:
         raise UserError("model: key 'name' is missing; give it a value")
     name, colon, source = str(options["name"]).partition(":")
-    return {**options, "name": name, "source": source} if colon else dict(options)
+    return {**options, "name": name, "source": source} if colon else {**options, "name": name}
 
 
 def model_spec(options: Mapping[str, Any]) -> ModelSpec:

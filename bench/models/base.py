@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -35,6 +35,9 @@ class ModelSpec(BaseModel, ABC):
     """The options of a model, and how to build it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    runs_code: ClassVar[bool] = False
+    """Whether building it executes a Python file that the options name."""
 
     def identified(self) -> Self:
         """The same options, completed by what identifies the user's own files."""

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from torch import Tensor, nn
 
+from bench.data.sources import reading
 from bench.errors import UserError
 from bench.models.adapters import ALPHA, RANK, AdapterSpec, with_adapter
 from bench.models.base import ModelSpec, Pixels
@@ -99,10 +100,11 @@ def load_weights(file: Path, sha256: str | None = None) -> dict[str, Tensor]:
         raise UserError(
             f"model: the weights file {file.name} has the checksum {found}, not {sha256}; get it again"
         )
-    if file.suffix == ".safetensors":
-        from safetensors.torch import load_file
+    with reading(file):
+        if file.suffix == ".safetensors":
+            from safetensors.torch import load_file
 
-        tensors = load_file(file)
-    else:
-        tensors = torch.load(file, map_location="cpu", weights_only=True)
-    return {name: tensor.float() for name, tensor in tensors.items()}
+            tensors = load_file(file)
+        else:
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+        return {name: tensor.float() for name, tensor in tensors.items()}

@@ -13,9 +13,11 @@ error.json      why it failed, until it succeeds
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,10 +26,14 @@ from pydantic import BaseModel, ValidationError
 
 from bench.errors import UserError
 from bench.records.config import SCHEMA, CellConfig
-from bench.records.files import read_json, replacing, whole_lines, write_json
+from bench.records.files import inside, parse_json, read_json, replacing, whole_lines, write_json
+from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
 
 R = TypeVar("R", bound=BaseModel)
+
+TAIL = 65_536
+"""Bytes at the end of a record of rounds that show how far a cell is."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,12 @@ class CellFolder:
 
     def failure(self) -> str | None:
         """Why the cell failed, in one line; None if it did not."""
-        return Failure.model_validate(read_json(self._error)).summary if self._error.is_file() else None
+        if not self._error.is_file():
+            return None
+        try:
+            return Failure.model_validate(read_json(self._error)).summary
+        except ValidationError:
+            return "the file that says why, error.json, is damaged"
 
     def failed_at(self) -> float | None:
         """When the failure was recorded, in seconds since 1970."""
@@ -88,7 +99,7 @@ class CellFolder:
         found: dict[int, RoundRecord] = {}
         for number, line in enumerate(lines, start=1):
             try:
-                record = RoundRecord.model_validate(json.loads(line))
+                record = RoundRecord.model_validate(parse_json(line))
             except ValueError as error:
                 if number == len(lines):
                     break
@@ -98,6 +109,20 @@ class CellFolder:
                 ) from error
             found[record.round] = record
         return [found[number] for number in sorted(found)]
+
+    def latest(self) -> list[RoundRecord]:
+        """The last recorded rounds, as many as are quick to read; for looking on while a cell runs."""
+        if not self.rounds_file.is_file():
+            return []
+        with self.rounds_file.open("rb") as stream:
+            start = max(0, stream.seek(0, os.SEEK_END) - TAIL)
+            stream.seek(start)
+            lines = stream.read().split(b"\n")[1 if start else 0 : -1]
+        found = []
+        for line in lines:
+            with suppress(ValueError):  # another process may be writing it
+                found.append(RoundRecord.model_validate(parse_json(line)))
+        return found
 
     def validations(self) -> dict[int, float]:
         """Round → accuracy on the held-out samples, whether the cell is running or not."""
@@ -117,7 +142,7 @@ class CellFolder:
 
     def open(self, config: CellConfig) -> None:
         """Make the folder and say what the cell is."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        inside(self.path.parent, self.path.name).mkdir(parents=True, exist_ok=True)
         if not (self.path / "config.json").exists():
             write_json(self.path / "config.json", config.as_record())
 
@@ -175,9 +200,16 @@ def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise UserError(f"{file} is damaged ({place}: {problem['msg']}); {remedy}") from error
+        raise UserError(f"{file} is damaged ({first_problem(error)}); {remedy}") from error
+
+
+def first_problem(error: ValueError) -> str:
+    """What is wrong with a record, and at which key."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    problem = error.errors()[0]
+    place = ".".join(str(part)[:LONGEST] for part in problem["loc"])
+    return f"{place}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 def _line(record: RoundRecord) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from bench.records.names import FolderName, MethodName, Natural
 from bench.records.section import Count, Section, is_none, is_zero
 from bench.records.training import Training
 
@@ -117,14 +118,14 @@ class EncoderChoice(Section):
 class SuiteReference(Section):
     """The suite that a cell belongs to."""
 
-    name: str
+    name: FolderName
     version: int
 
 
 class MethodChoice(Section):
     """A method with all of its hyperparameters filled in."""
 
-    name: str
+    name: MethodName
     version: int
     hyperparameters: dict[str, Any]
     source: str | None = Field(default=None, exclude_if=is_none)
@@ -149,7 +150,7 @@ class CellConfig(Section):
     training: Training
     evaluation: Evaluation
     method: MethodChoice
-    seed: int
+    seed: Natural
 
     @classmethod
     def identified(cls, **sections: Any) -> CellConfig:
@@ -186,6 +187,13 @@ class CellConfig(Section):
         left_out = {"training": {"rounds", "validation", "early_stop"}}
         return identity(
             {"encoder": None, **self.model_dump(mode="json", include=_WORKLOAD, exclude=left_out)}
+        )
+
+    @property
+    def stack(self) -> str:
+        """Equal for cells that differ in hyperparameters alone."""
+        return identity(
+            self.model_dump(mode="json", exclude={"cell_id": True, "method": {"hyperparameters": True}})
         )
 
 

@@ -10,7 +10,6 @@ predicted_N  for each sample of test set N, the class predicted by the global mo
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import UserError
-from bench.records.files import write_atomically
+from bench.records.files import LARGEST, write_atomically
+from bench.records.packed import refuse_zip_bomb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +68,7 @@ def read_predictions(file: Path) -> Predictions:
     import numpy as np
 
     try:
+        refuse_zip_bomb(file)
         with np.load(file, allow_pickle=False) as arrays:
             domains = [str(name) for name in arrays["domains"]]
             found = Predictions(
@@ -80,11 +81,25 @@ def read_predictions(file: Path) -> Predictions:
                     if (key := f"predicted_{place}") in arrays
                 },
             )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        _check(found)
+    except UserError:
+        raise
+    except Exception as error:  # of NumPy, zipfile or zlib, depending on which byte is damaged
         raise UserError(
             f"{file} cannot be read ({error}); delete it to go without it, and make the report again"
         ) from error
     return found
+
+
+def _check(found: Predictions) -> None:
+    """A ValueError if the numbers cannot be predictions."""
+    import numpy as np
+
+    if not 1 <= found.models <= LARGEST:
+        raise ValueError(f"it says that {found.models} models were judged")
+    for values in (*found.right.values(), *found.predicted.values()):
+        if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+            raise ValueError("predictions must be whole numbers, one per sample")
 
 
 def labels_digest(labels: Counts) -> str:

@@ -186,7 +186,7 @@ def load_run(path: Path) -> Run:
         cells=tuple(_load_cell(folder, plan, planned) for planned in plan.cells),
         partition=folder.read_partition(),
     )
-    _check_planned_once(run, folder.plan)
+    check_planned_once(run, folder.plan, "run the suite again to write it again")
     return run
 
 
@@ -218,14 +218,12 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
     )
 
 
-def _check_planned_once(run: Run, plan_file: Path) -> None:
+def check_planned_once(run: Run, file: Path, remedy: str) -> None:
+    """A UserError if two cells have the same place in the table."""
     counts = Counter((cell.method, cell.label, cell.variant, cell.seed) for cell in run.cells)
     for (_, label, variant, seed), count in counts.items():
         if count > 1:
-            raise UserError(
-                f"{plan_file} plans {row_name(label, variant, seed)} {count} times; run the suite again to "
-                "write it again"
-            )
+            raise UserError(f"{file} plans {row_name(label, variant, seed)} {count} times; {remedy}")
 
 
 __all__ = ["CellFolder", "CellRecord", "Run", "load_run"]

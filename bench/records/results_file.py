@@ -16,9 +16,10 @@ from typing import Any, Final, TypeVar
 from pydantic import Field, ValidationError
 
 from bench.errors import UserError
+from bench.records.cell_folder import first_problem
 from bench.records.config import CellConfig, identity
-from bench.records.files import write_atomically
-from bench.records.reader import CellRecord, Run, load_run
+from bench.records.files import parse_json, write_atomically
+from bench.records.reader import CellRecord, Run, check_planned_once, load_run
 from bench.records.round_columns import columns_of, rounds_from
 from bench.records.schema import PartitionRecord, Record, Result, SuiteRecord, TableRecord
 
@@ -27,6 +28,9 @@ R = TypeVar("R", bound=Record)
 FORMAT: Final = 1
 """The version of the format; a reader refuses any other."""
 SUFFIX: Final = ".jsonl"
+LARGEST_SD: Final = 10.0
+"""Points of AVG; a file that states more would pass any check of itself."""
+AGAIN: Final = "write the file again with `bench submit RUN`"
 
 
 class Origin(Record):
@@ -42,9 +46,9 @@ class Header(Record):
     format: int = FORMAT
     suite: SuiteRecord
     table: TableRecord
-    domains: tuple[str, ...]
+    domains: tuple[str, ...] = Field(min_length=1)
     partition: PartitionRecord | None = None
-    rerun_sd: float | None = None
+    rerun_sd: float | None = Field(default=None, ge=0, le=LARGEST_SD, allow_inf_nan=False)
     """Measured standard deviation, in points of AVG, of reruns on another kind of machine."""
     origins: dict[str, Origin] = Field(default_factory=dict)
 
@@ -79,7 +83,7 @@ def load_records(path: Path) -> Run:
 def read_results(file: Path) -> Run:
     """The cells of a results file as the run that they make up."""
     header, lines = read_lines(file)
-    return Run(
+    run = Run(
         sources=(file,),
         suite=header.suite,
         layout=header.table,
@@ -87,12 +91,14 @@ def read_results(file: Path) -> Run:
         cells=tuple(record_of(file, header, line) for line in lines),
         partition=header.partition,
     )
+    check_planned_once(run, file, AGAIN)
+    return run
 
 
 def read_lines(file: Path) -> tuple[Header, list[CellLine]]:
     """The lines as they stand; a UserError names one that cannot be read."""
     try:
-        first, *others = file.read_text(encoding="utf-8").splitlines() or [""]
+        first, *others = file.read_bytes().splitlines() or [b""]
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}; give the path of a results file") from None
     header = _parsed(file, 1, first, Header)
@@ -102,7 +108,7 @@ def read_lines(file: Path) -> tuple[Header, list[CellLine]]:
             "harness that wrote it"
         )
     if not others:
-        raise UserError(f"{file} has no cells; write it again with `bench submit RUN`")
+        raise UserError(f"{file} has no cells; {AGAIN}")
     return header, [_parsed(file, number, line, CellLine) for number, line in enumerate(others, start=2)]
 
 
@@ -142,16 +148,15 @@ def record_of(file: Path, header: Header, line: CellLine) -> CellRecord:
     if origin is None:
         raise UserError(
             f"{file}: cell {line.cell_id} refers to the origin '{line.origin}', which the first line lacks; "
-            "write the file again with `bench submit RUN`"
+            f"{AGAIN}"
         )
     config = _config(file, line)
     try:
         rounds = rounds_from(line.rounds)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        raise UserError(
-            f"{file}: the rounds of cell {line.cell_id} are damaged; write the file again with "
-            "`bench submit RUN`"
-        ) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise UserError(f"{file}: the rounds of cell {line.cell_id} are damaged; {AGAIN}") from None
+    if line.result.final.test is None:
+        raise UserError(f"{file}: the result of cell {line.cell_id} has no final.test; {AGAIN}")
     return CellRecord(
         cell_id=line.cell_id,
         method=config.method.name,
@@ -173,8 +178,7 @@ def _config(file: Path, line: CellLine) -> CellConfig:
         return CellConfig.model_validate({"cell": line.cell_id, **line.config})
     except ValidationError as error:
         raise UserError(
-            f"{file}: the configuration of cell {line.cell_id} is damaged ({_first_problem(error)}); write "
-            "the file again with `bench submit RUN`"
+            f"{file}: the configuration of cell {line.cell_id} is damaged ({first_problem(error)}); {AGAIN}"
         ) from None
 
 
@@ -186,21 +190,11 @@ def _origin_name(cell: CellRecord) -> str:
     return identity(_origin(cell).model_dump(mode="json", by_alias=True))[:8]
 
 
-def _parsed(file: Path, number: int, text: str, kind: type[R]) -> R:
+def _parsed(file: Path, number: int, text: bytes, kind: type[R]) -> R:
     try:
-        return kind.model_validate(json.loads(text))
+        return kind.model_validate(parse_json(text))
     except ValueError as error:
-        raise UserError(
-            f"{file} is damaged at line {number} ({_first_problem(error)}); write it again with "
-            "`bench submit RUN`"
-        ) from None
-
-
-def _first_problem(error: ValueError) -> str:
-    if isinstance(error, ValidationError):
-        problem = error.errors()[0]
-        return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-    return str(error)
+        raise UserError(f"{file} is damaged at line {number} ({first_problem(error)}); {AGAIN}") from None
 
 
 def _text(line: Record) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.records.names import MOST_ROUNDS
 from bench.records.schema import RoundRecord
 
 MEASURED = ("personal", "validation")
@@ -58,6 +59,8 @@ def _range(numbers: Sequence[int]) -> list[int] | str:
 
 def _numbers(text: list[int] | str) -> list[int]:
     if isinstance(text, str):
-        first, last = text.split("-")
-        return list(range(int(first), int(last) + 1))
+        first, last = map(int, text.split("-"))
+        if not 0 <= first <= last <= MOST_ROUNDS:
+            raise ValueError(f"the rounds are not within 0 and {MOST_ROUNDS}")
+        return list(range(first, last + 1))
     return text

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from bench.records.cell_folder import CellFolder
+from bench.records.cell_folder import CellFolder, first_problem
 from bench.records.files import read_json, write_json
 from bench.records.schema import PartitionRecord, PlanRecord
 
@@ -54,15 +54,11 @@ class RunFolder:
         if not file.is_file():
             return None
         try:
-            partition = PartitionRecord.model_validate(read_json(file))
-            sizes = {len(client.counts) for client in partition.clients}
-            if sizes != {len(partition.classes)}:
-                raise ValueError("a client needs a count for each class")
-        except (ValidationError, ValueError) as problem:
+            return PartitionRecord.model_validate(read_json(file))
+        except ValidationError as error:
             raise UserError(
-                f"{file} cannot be read ({problem!r}); delete it and make the report again"
+                f"{file} cannot be read ({first_problem(error)}); delete it and make the report again"
             ) from None
-        return partition
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

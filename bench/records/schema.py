@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bench.records.config import SCHEMA
+from bench.records.names import FolderName, Inside, MethodName, Natural, RoundNumber
 
 DEFAULT_ROW = " (default)"
 """What the label of a row with default hyperparameters ends with, where a tuned row stands beside it."""
+
+
+HUGE: Final = 1e100
 
 
 def average(accuracies: Mapping[str, float]) -> float:
@@ -26,8 +29,8 @@ def row_name(label: str, variant: str, seed: int | None = None) -> str:
 
 
 def finite(value: object) -> float | None:
-    """The value as a float, or None if it is absent, NaN or infinite."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    """The value as a float; None if it is absent, NaN, infinite, or so large that its square would be."""
+    return float(value) if isinstance(value, int | float) and abs(value) < HUGE else None
 
 
 class Record(BaseModel):
@@ -39,7 +42,7 @@ class Record(BaseModel):
 class RoundRecord(Record):
     """One line of rounds.jsonl. Round 0 is what a method exchanges before the first round."""
 
-    round: int
+    round: RoundNumber
     test: dict[str, float] | None = None
     """Accuracy on each domain's test set, in rounds that were evaluated."""
     test_loss: dict[str, float] | None = None
@@ -48,15 +51,15 @@ class RoundRecord(Record):
     """Mean over the clients of accuracy on their own kind of data."""
     validation: float | None = None
     """Mean over the clients of accuracy on their held-out samples."""
-    bytes_up: int = 0
-    bytes_down: int = 0
-    clients: int = 0
-    dropped: int = 0
+    bytes_up: Natural = 0
+    bytes_down: Natural = 0
+    clients: Natural = 0
+    dropped: Natural = 0
     """Clients whose reply held NaN or infinity and was left out."""
     loss_terms: dict[str, float] | None = None
     """The clients' training loss and its terms, where losses are recorded: means over the steps of a client
     and then over the round's clients."""
-    attackers: int = Field(default=0, exclude_if=lambda count: not count)
+    attackers: Natural = Field(default=0, exclude_if=lambda count: not count)
     """Attackers among the clients of the round."""
     metrics: dict[str, float] = Field(default_factory=dict, exclude_if=lambda metrics: not metrics)
     """Figures of the method's own."""
@@ -81,14 +84,14 @@ class FinalScores(Record):
 class Oracle(Record):
     """The round that is best on test, which nobody knows beforehand."""
 
-    round: int | None = None
+    round: RoundNumber | None = None
     avg: float | None = None
 
 
 class Selection(Record):
     """The round that a result is taken from, where early stopping chose it by validation."""
 
-    round: int
+    round: RoundNumber
     validation: float
     """Mean over the clients of accuracy on their held-out samples, in that round."""
     reason: str
@@ -124,16 +127,16 @@ class Result(Record):
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     cell_id: str = Field(alias="cell")
-    rounds: int
+    rounds: RoundNumber
     """Rounds that were run."""
     final: FinalScores
     selected: Selection | None = Field(default=None, exclude_if=lambda selected: selected is None)
     """The round that `final` is of, where early stopping chose it; None: the last one."""
     last5_avg: float | None = None
     oracle: Oracle | None = None
-    bytes_up: int = 0
-    bytes_down: int = 0
-    dropped: int = 0
+    bytes_up: Natural = 0
+    bytes_down: Natural = 0
+    dropped: Natural = 0
     provenance: Provenance = Provenance()
     timing: Timing = Timing()
 
@@ -152,8 +155,8 @@ class Failure(Record):
 
 
 class SuiteRecord(Record):
-    name: str
-    version: int
+    name: FolderName
+    version: Natural
     title: str = ""
 
 
@@ -169,11 +172,11 @@ class PlannedRecord(Record):
     """A cell of a plan, and the row of the table it belongs to."""
 
     cell_id: str = Field(alias="cell")
-    directory: str = Field(alias="dir")
-    method: str
+    directory: Inside = Field(alias="dir")
+    method: MethodName
     label: str
     variant: str
-    seed: int
+    seed: Natural
     tuned: bool = Field(default=True, exclude_if=bool)
     """Whether the plan's record of tuning is about this cell; not in a row that shows the defaults beside."""
 
@@ -184,7 +187,7 @@ class PlanRecord(Record):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     suite: SuiteRecord
     table: TableRecord
-    domains: tuple[str, ...]
+    domains: tuple[str, ...] = Field(min_length=1)
     settings: dict[str, Any] | None = Field(default=None, alias="set")
     """What was changed of the suite: dotted key → value."""
     tuning: dict[str, Any] | None = None
@@ -197,7 +200,7 @@ class ClientShare(Record):
 
     name: str
     domain: str
-    counts: tuple[int, ...]
+    counts: tuple[Natural, ...]
 
 
 class PartitionRecord(Record):
@@ -206,6 +209,12 @@ class PartitionRecord(Record):
     setting: str = ""
     classes: tuple[str, ...]
     clients: tuple[ClientShare, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _counts_every_class(self) -> PartitionRecord:
+        if any(len(client.counts) != len(self.classes) for client in self.clients):
+            raise ValueError("a client needs a count for each class")
+        return self
 
 
 def validations(rounds: Sequence[RoundRecord]) -> dict[int, float]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
-from bench.records.lock import alone
+from bench.records.files import inside
+from bench.records.lock import alone, one_of
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
 from bench.scheduling.progress import Item, Observer, View
@@ -18,6 +21,8 @@ from bench.tracking.tracker import Tracker
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.scheduling.resources import Resources
+
+COMMAND = "bench run"
 
 
 def drive(
@@ -39,25 +44,41 @@ def drive(
         if len(nodes()) > 1:
             observer.say(resources.in_words(nodes()))
     conditions = with_methods(conditions, {cell.method for cell in plan.cells})
-    with alone(plan.folder.path, "bench run"), _Recording(plan, tracker, observer) as recording:
-        plan.folder.remove_scratch()
+    with _held(plan), _Recording(plan, tracker, observer) as recording:
+        if plan.shard is None:  # other shards may be at work in theirs
+            plan.folder.remove_scratch()
+        inside(plan.folder.path, "cells")
         plan.write()
         pending = plan.pending()
         waiting = {cell.cell_id for cell in pending}
-        recording.catch_up([cell for cell in plan.cells if cell.cell_id not in waiting])
+        recording.catch_up([cell for cell in plan.own if cell.cell_id not in waiting])
         if resources and pending:
             from bench.scheduling.trials import run_cells
 
             plan.folder.write_partition(partition_record(plan.cells[0].config, conditions.data_root))
             items = [Item(cell.cell_id, cell.name, cell.config.training.rounds) for cell in pending]
             title = f"{plan.suite.suite} v{plan.suite.version}"
-            with observer.view(title, items, len(plan.cells) - len(pending)) as view:
+            title += f", shard {plan.shard}" if plan.shard else ""
+            with observer.view(title, items, len(plan.own) - len(pending)) as view:
                 joined = address is not None
                 run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
 
 
+def _held(plan: Plan) -> AbstractContextManager[None]:
+    """The lock of the folder, or of the shard."""
+    if plan.shard is None:
+        return alone(plan.folder.path, COMMAND)
+    return one_of(plan.folder.path, COMMAND, plan.shard.number, plan.shard.count)
+
+
+def log_all(plan: Plan, tracker: Tracker, observer: Observer) -> None:
+    """Log every cell of the plan that has ended and is not in MLflow yet."""
+    with _Recording(replace(plan, shard=None), tracker, observer) as recording:
+        recording.catch_up(plan.cells)
+
+
 class _Recording(Background):
-    """Logs finished cells beside the run."""
+    """Logs finished cells beside the run; those of a shard are logged by the one that ends last."""
 
     def __init__(self, plan: Plan, tracker: Tracker, observer: Observer) -> None:
         super().__init__(observer.say, "cells")
@@ -66,11 +87,14 @@ class _Recording(Background):
 
     def catch_up(self, cells: Sequence[PlannedCell]) -> None:
         """Log what an earlier run finished but had no time to log."""
+        if self._plan.shard is not None:
+            return
         for folder in self._tracker.pending([self._folders[cell.cell_id] for cell in cells]):
             self._submit(folder)
 
     def log(self, cell_id: str) -> None:
-        self._submit(self._folders[cell_id])
+        if self._plan.shard is None:
+            self._submit(self._folders[cell_id])
 
     def _submit(self, folder: Path) -> None:
         self.submit(self._tracker.log_cell, self._plan.folder.path, folder)

@@ -10,6 +10,7 @@ from typing import Any
 from bench.data import dataset_spec
 from bench.records.run_folder import RunFolder
 from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
+from bench.runs.shard import Shard
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
 from bench.suite.unseen import in_turn
@@ -27,13 +28,26 @@ class Plan:
     data_root: Path | None = None
     untuned: frozenset[str] = frozenset()
     """Labels of the rows that show the defaults beside tuned rows."""
+    shard: Shard | None = None
+    """The part of the cells that is to be run; None: all of them."""
+
+    @property
+    def own(self) -> tuple[PlannedCell, ...]:
+        """The cells that are to be run here."""
+        return self.shard.of(self.cells) if self.shard else self.cells
 
     def pending(self) -> list[PlannedCell]:
-        """The cells that are not done; looks at the disk each time."""
-        return [cell for cell in self.cells if not self.folder.cell(cell.directory).is_done]
+        """Those of its own cells that are not done; looks at the disk each time."""
+        return [cell for cell in self.own if not self.folder.cell(cell.directory).is_done]
+
+    def open_elsewhere(self) -> int:
+        """How many cells of other shards have not ended, well or not."""
+        own = {cell.cell_id for cell in self.own}
+        others = [cell for cell in self.cells if cell.cell_id not in own]
+        return sum(self.folder.cell(cell.directory).end_file is None for cell in others)
 
     def failures(self) -> dict[str, str]:
-        """Folder of each unfinished cell → why it failed."""
+        """Folder of each unfinished cell of its own → why it failed."""
         return {
             cell.directory: self.folder.cell(cell.directory).failure() or "did not finish"
             for cell in self.pending()

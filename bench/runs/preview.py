@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bench.engine.assembly import Assembled
 from bench.engine.conditions import Conditions
-from bench.engine.executors import choose
+from bench.engine.executors import cells_at_once, choose
 from bench.runs.plan import Plan
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell
@@ -24,8 +24,8 @@ def preview(
         factors.append(counted(len(plan.suite.variants), "variant"))
     lines = [
         f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
-        f"cells: {len(plan.cells)} ({' × '.join(factors)}), {len(plan.cells) - len(pending)} already done, "
-        f"{len(pending)} to run",
+        f"cells: {len(plan.cells)} ({' × '.join(factors)}), {_share(plan)}"
+        f"{len(plan.own) - len(pending)} already done, {len(pending)} to run",
         f"methods: {', '.join(methods)}",
         f"folder: {plan.folder.path}",
     ]
@@ -34,9 +34,16 @@ def preview(
         asked = conditions.executor
         chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
+        most, why = cells_at_once(first.problem, asked)
+        if most > 1 and len({cell.config.stack for cell in pending}) < len(pending):
+            lines.append(f"stacks: up to {most} cells per process ({why})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
         lines += _tuned_elsewhere(plan, first.fingerprints.data_checksum)
     return lines
+
+
+def _share(plan: Plan) -> str:
+    return f"{len(plan.own)} of them in shard {plan.shard}: " if plan.shard else ""
 
 
 def _made_with_other_code(plan: Plan) -> list[str]:

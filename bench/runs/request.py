@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.runs.plan import Plan, make_plan
+from bench.runs.shard import parse_shard
 from bench.scheduling.request import Request
 from bench.suite.methods import METHODS
 from bench.suite.model import MethodEntry
@@ -38,12 +39,16 @@ class RunRequest(Request):
 
     keep_model: bool = False
     """Keep the last state of server and clients of every cell, for `bench export`."""
+    shard: str | None = None
+    """Run only this part of the cells, such as "3/8"; the other parts are left to other processes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(1, seeds=self.seeds, hosts=self.hosts)
         if self.tuned not in (True, False, BOTH):
             raise UserError(f"--tuned {self.tuned}: give --tuned alone, or --tuned both")
+        if self.shard is not None:
+            parse_shard(self.shard)
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
 
@@ -53,6 +58,9 @@ class RunRequest(Request):
 
     def plan(self) -> Plan:
         """The cells of the suite as asked for."""
+        return replace(self._whole_plan(), shard=parse_shard(self.shard) if self.shard is not None else None)
+
+    def _whole_plan(self) -> Plan:
         suite = self.load_suite().resolved(METHODS.resolve)
         if self.methods is not None:
             for each in self.methods:

@@ -27,6 +27,12 @@ class KeptTrial(tune.Trainable):
         self.job: Job = config["job"]
         self.job.conditions.take_effect()
 
+    @property
+    def cells(self) -> Cells:
+        """The job's cells, in this process's folders."""
+        assert self._desk is not None
+        return self._desk.cells
+
     @abstractmethod
     def begin(self, cells: Cells) -> None:
         """Take up the cells of a job in these folders; called before the first `work`."""

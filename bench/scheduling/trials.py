@@ -1,23 +1,28 @@
-"""Ray Tune runs the cells: one trial per cell, packed by CPU and GPU shares, retried once when it fails."""
+"""Ray Tune runs the cells: one trial per cell or stack of cells, packed by CPU and GPU shares.
+
+A trial that fails is retried once; what a stack leaves undone is tried again cell by cell.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from ray import tune
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
+from bench.scheduling.cluster import nodes
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.desk import Cells, Job
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
+from bench.scheduling.stacks import stacks
 from bench.suite.planning import PlannedCell
 
 REPORT_SECONDS = 1.0
@@ -47,60 +52,74 @@ def run_cells(
     """
     with open_home(run, conditions.data_root, joined) as home:
         conditions = conditions_at(home, conditions, resources, [cell.config for cell in cells])
-        jobs = [Job([(run.cell(cell.directory), cell.config)], conditions, home) for cell in cells]
-        for job in _attempt(jobs, resources, home, watcher, last=False):
+        places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
+        jobs = [
+            Job([places[cell.cell_id] for cell in stack], conditions, home)
+            for stack in stacks(cells, conditions.together, resources.at_once(nodes()))
+        ]
+        first = _attempt(jobs, resources, home, watcher, last=False)
+        second = _attempt(first.one_by_one, resources, home, watcher, last=False)
+        for job in [*first.short_of_memory, *second.short_of_memory]:
             _attempt([job], replace(resources, max_concurrent=1), home, watcher, last=True)
 
 
 def _attempt(
     jobs: Sequence[Job], resources: Resources, home: Home, watcher: Watcher, last: bool
-) -> list[Job]:
-    """Run these jobs; returns those that ran out of memory, unless it is the `last` attempt at them."""
+) -> _Reporter:
+    """Run these jobs; the reporter knows which cells are to be tried again."""
     deaths = Deaths()
     reporter = _Reporter(watcher, deaths, last)
-    fit(
-        CellTrial,
-        resources,
-        home.scratch,
-        retries=1,
-        param_space={"job": tune.grid_search(list(jobs))},
-        tuning={"max_concurrent_trials": resources.max_concurrent},
-        callbacks=[deaths, reporter],
-    )
-    return reporter.short_of_memory
+    if jobs:
+        fit(
+            CellTrial,
+            resources,
+            home.scratch,
+            retries=1,
+            param_space={"job": tune.grid_search(list(jobs))},
+            tuning={"max_concurrent_trials": resources.max_concurrent},
+            callbacks=[deaths, reporter],
+        )
+    return reporter
 
 
 class CellTrial(KeptTrial):
-    """Advances one cell."""
+    """Advances a cell, or several as one stack."""
 
-    _cell: CellRun | None = None
-    _done = False
+    _stack: CellStack | None = None
 
     def begin(self, cells: Cells) -> None:
-        ((folder, config),) = cells
-        self._done = folder.is_done
-        if not self._done:
-            self._cell = CellRun(folder, config, self.job.conditions)
+        self._stack = CellStack(cells, self.job.conditions)
+        self._note_failures(self._stack)
 
     def work(self) -> None:
+        assert self._stack is not None
         started = time.monotonic()
-        while not self._done and time.monotonic() - started < REPORT_SECONDS:
-            assert self._cell is not None
-            self._cell.advance()
-            self._done = self._cell.done
+        while self._stack.running and time.monotonic() - started < REPORT_SECONDS:
+            self._stack.advance()
+            self._note_failures(self._stack)
 
     def standing(self) -> dict[str, Any]:
-        ((_, config),) = self.job.cells
+        running = {} if self._stack is None else {cell.folder: cell for cell in self._stack.running}
         return {
-            "rounds": self._cell.rounds_done if self._cell else config.training.rounds * self._done,
-            "average": self._cell.last_average if self._cell else None,
-            tune.result.DONE: self._done,
+            "running": [
+                (config.cell_id, cell.rounds_done, cell.last_average)
+                for folder, config in self.cells
+                if (cell := running.get(folder)) is not None
+            ],
+            tune.result.DONE: self._stack is not None and not self._stack.running,
         }
 
     def end(self) -> None:
-        if self._cell is not None:
-            self._cell.close()
-        self._cell, self._done = None, False
+        if self._stack is not None:
+            self._stack.close()
+        self._stack = None
+
+    def _note_failures(self, stack: CellStack) -> None:
+        """A cell by itself fails its trial; from a stack it is left out, with the reason in its folder."""
+        for folder, error in stack.failed.items():
+            if len(self.job.cells) == 1:
+                raise error
+            folder.fail(error)
 
 
 class LostProcessError(Exception):
@@ -112,32 +131,53 @@ class _Reporter(tune.Callback):
 
     def __init__(self, watcher: Watcher, deaths: Deaths, last: bool) -> None:
         self._watcher, self._deaths, self._last = watcher, deaths, last
+        self._finished: set[str] = set()
+        self.one_by_one: list[Job] = []
+        """The cells of stacks that failed there."""
         self.short_of_memory: list[Job] = []
-        """Those that are to be tried again alone."""
+        """The cells that are to be tried again with nothing beside them."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **_: Any) -> None:
-        self._watcher.advanced(_cell_id(trial), result["rounds"], result.get("average"))
+        job: Job = trial.config["job"]
+        for cell_id, rounds, average in result["running"]:
+            self._watcher.advanced(cell_id, rounds, average)
+        running = {cell_id for cell_id, _, _ in result["running"]}
+        self._tell_finished(job, [config.cell_id for _, config in job.cells if config.cell_id not in running])
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
-        self._watcher.finished(_cell_id(trial))
+        job: Job = trial.config["job"]
+        self._tell_finished(job, [config.cell_id for _, config in job.cells])
+        self._try_again(job)
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
-        ((folder, config),) = trial.config["job"].cells
+        job: Job = trial.config["job"]
+        if len(job.cells) > 1:
+            self._tell_finished(job, [config.cell_id for _, config in job.cells])
+            self._try_again(job)
+            return
+        ((folder, config),) = job.cells
         if folder.failure() is None:
             reason = self._deaths.reason(trial.trial_id)
             if self._deaths.was_for_memory(trial.trial_id):
                 if not self._last:
-                    self.short_of_memory.append(trial.config["job"])
+                    self.short_of_memory.append(job)
                     return
                 reason += ", even when it ran alone; use a node with more memory, or a smaller model"
             folder.open(config)
             folder.fail(LostProcessError(reason))
-        self._watcher.failed(_cell_id(trial), folder.failure() or "unknown")
+        self._watcher.failed(config.cell_id, folder.failure() or "unknown")
 
+    def _tell_finished(self, job: Job, cells: Collection[str]) -> None:
+        for folder, config in job.cells:
+            if config.cell_id in cells and config.cell_id not in self._finished and folder.is_done:
+                self._finished.add(config.cell_id)
+                self._watcher.finished(config.cell_id)
 
-def _cell_id(trial: Any) -> str:
-    ((_, config),) = trial.config["job"].cells
-    return str(config.cell_id)
+    def _try_again(self, job: Job) -> None:
+        """What is left of a stack, cell by cell: whatever was wrong with one is no matter of the others."""
+        self.one_by_one += [
+            replace(job, cells=[(folder, config)]) for folder, config in job.cells if not folder.is_done
+        ]

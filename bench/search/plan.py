@@ -25,8 +25,6 @@ HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
 """How often a trial is measured, at least; the first time is when ASHA may stop it first."""
-REDUCTION = 3
-"""Of this many trials that reach a rung of ASHA, one continues."""
 
 
 @dataclass(frozen=True)

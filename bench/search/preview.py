@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.search.budget import Limits
-from bench.search.plan import REDUCTION, Search
+from bench.search.halving import REDUCTION
+from bench.search.plan import Search
 from bench.search.space import describe
 from bench.words import counted
 

@@ -1,4 +1,4 @@
-"""One configuration in motion: its cells, one per seed and setting, advance side by side."""
+"""Configurations in motion, side by side; each has one cell per seed and setting."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bench.engine.cell_run import CellRun
+from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
+from bench.search.halving import Halving
 
 
 class DivergedError(Exception):
@@ -16,46 +18,121 @@ class DivergedError(Exception):
 
 
 class TrialRun:
-    """Opening it again goes on from the last checkpoint of every cell."""
+    """One configuration."""
 
-    def __init__(self, cells: Sequence[tuple[CellFolder, CellConfig]], conditions: Conditions) -> None:
+    def __init__(self, number: int, cells: Sequence[tuple[CellFolder, CellConfig]]) -> None:
+        self.number = number
+        self.folders = [folder for folder, _ in cells]
+        self.failure: Exception | None = None
+        self.stopped = False
         self._total = cells[0][1].training.rounds
-        for folder, _ in cells:
-            folder.forget_failure()  # of an attempt before this one
-        self._finished = [folder.validations() for folder, _ in cells if folder.is_done]
-        self._running = [
-            CellRun(folder, config, conditions) for folder, config in cells if not folder.is_done
-        ]
+        self._finished = [folder.validations() for folder in self.folders if folder.is_done]
+        self.running: list[CellRun] = []
 
     @property
-    def done(self) -> bool:
-        return not self._running
+    def ended(self) -> bool:
+        return self.stopped or self.failure is not None or not self.running
 
     @property
     def rounds(self) -> int:
         """Those that all cells have behind them."""
-        return min((cell.rounds_done for cell in self._running), default=self._total)
+        return min((cell.rounds_done for cell in self.running), default=self._total)
 
     @property
     def measured(self) -> tuple[int, float] | None:
         """The last round at which all cells were measured, and their mean."""
-        history = mean_history([*self._finished, *(cell.validations for cell in self._running)])
+        history = mean_history([*self._finished, *(cell.validations for cell in self.running)])
         return history[-1] if history else None
 
+    def let_go(self, cell: CellRun) -> None:
+        """A cell is done."""
+        self._finished.append(cell.validations)
+        self.running.remove(cell)
+
+
+class TrialBatch:
+    """Several configurations: their cells of one seed and setting are one stack.
+
+    Opening it again goes on from the last checkpoint of every cell. What goes wrong in a configuration ends
+    that one alone.
+    """
+
+    def __init__(
+        self,
+        trials: Mapping[int, Sequence[tuple[CellFolder, CellConfig]]],
+        conditions: Conditions,
+        halving: Halving | None = None,
+    ) -> None:
+        for cells in trials.values():
+            for folder, _ in cells:
+                folder.forget_failure()  # of an attempt before this one
+        self.trials = [TrialRun(number, cells) for number, cells in trials.items()]
+        self._stacks = [CellStack(cells, conditions) for cells in zip(*trials.values(), strict=True)]
+        self._halving = halving
+        self._owners = {folder: trial for trial in self.trials for folder in trial.folders}
+        for stack in self._stacks:
+            for cell in stack.running:
+                self._owners[cell.folder].running.append(cell)
+        self._note_failures()
+
+    @property
+    def done(self) -> bool:
+        return all(trial.ended for trial in self.trials)
+
     def advance(self) -> None:
-        """One more round of the cell that is furthest behind."""
-        cell = min(self._running, key=lambda each: each.rounds_done)
-        cell.advance()
-        if reason := cell.divergence():
-            raise DivergedError(reason)
-        if cell.done:
-            self._finished.append(cell.validations)
-            self._running.remove(cell)
-            cell.close()
+        """One more round of the cells that are furthest behind."""
+        stack = min(
+            (stack for stack in self._stacks if stack.running),
+            key=lambda each: min(cell.rounds_done for cell in each.running),
+        )
+        cells = list(stack.running)
+        stack.advance()
+        self._note_failures()
+        for cell in cells:
+            trial = self._owners[cell.folder]
+            if trial.failure is not None:
+                continue
+            if reason := cell.divergence():
+                self._fail(trial, cell.folder, DivergedError(reason))
+            elif cell.done:
+                trial.let_go(cell)
+        self._stop_some()
 
     def close(self) -> None:
-        for cell in self._running:
-            cell.close()
+        for stack in self._stacks:
+            stack.close()
+
+    def _note_failures(self) -> None:
+        for stack in self._stacks:
+            for folder, error in stack.failed.items():
+                if self._owners[folder].failure is None:
+                    self._fail(self._owners[folder], folder, error)
+
+    def _fail(self, trial: TrialRun, folder: CellFolder, error: Exception) -> None:
+        trial.failure = error
+        folder.fail(error)
+        self._leave(trial)
+
+    def _leave(self, trial: TrialRun) -> None:
+        for stack in self._stacks:
+            for cell in trial.running:
+                stack.leave(cell)
+
+    def _stop_some(self) -> None:
+        """At a rung that all running configurations have reached, only the best go on."""
+        if self._halving is None:
+            return
+        at = {trial.number: trial.measured for trial in self.trials if not trial.ended}
+        rounds = {measured[0] if measured else 0 for measured in at.values()}
+        if len(rounds) != 1 or (rung := rounds.pop()) not in self._halving.measured:
+            return
+        found = {number: measured[1] for number, measured in at.items() if measured}
+        stopped = self._halving.stopped(rung, found)
+        del self._halving.measured[rung]
+        for trial in self.trials:
+            if trial.number in stopped:
+                trial.stopped = True
+                self._leave(trial)
 
 
 def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
+from bench.engine.executors import with_stacks
 from bench.records.files import check_writable
 from bench.records.lock import alone
 from bench.records.provenance import commit
@@ -50,10 +51,11 @@ def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     searches = request.searches()
     conditions = with_methods(request.conditions(), {search.method for search in searches})
     check_writable(request.out.absolute())
-    checksums = {
-        search.method: check_search(search, request.trials, conditions.data_root).fingerprints.data_checksum
-        for search in searches
-    }
+    checksums, stacks = {}, {}
+    for search in searches:
+        assembled = check_search(search, request.trials, conditions.data_root)
+        checksums[search.method] = assembled.fingerprints.data_checksum
+        stacks[search.method] = with_stacks(conditions, assembled.problem)
     for line in preview(searches, request.limits()):
         observer.say(line)
     tracker = SearchTracker(request.tracking_uri, request.out.absolute())
@@ -63,7 +65,7 @@ def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     for position, search in enumerate(searches):
         share = _share(deadline, len(searches) - position)
         with alone(search.directory, "bench tune"):
-            problem = _run(search, request, request.limits(share), conditions, tracker, observer)
+            problem = _run(search, request, request.limits(share), stacks[search.method], tracker, observer)
             found = _conclude(search, request, tracker, observer, checksums[search.method])
         tuned += [found] if found else []
         incomplete += [problem] if problem else []

@@ -5,7 +5,7 @@ take part in a round, batch 16; one step per client (`digits`) or twenty (`synth
 Office-Caltech suite on random images of the same sizes. `heads` is the frozen-encoder track: linear heads on
 512 dimensions, 100 clients of 320 samples that all take part, batch 64 and batch 16;
 `vit` is a round of FedSDG: ten clients, a small transformer with shared and private adapters and gates.
-`extraction` is in `extraction.py`.
+`extraction` and `sweep` are in modules of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
@@ -30,6 +30,7 @@ from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.architectures.vit_mini import VitMini
 from bench.models.base import ModelSpec, seeded_model
+from bench.speed.samples import CLASSES, digits, embeddings, images, synth
 from methods.base import FedAlgorithm
 from methods.core.batches import Samples
 from methods.core.optimisers import SGD, Adam, Optimiser
@@ -64,11 +65,16 @@ def measured(name: str, repeats: int) -> Iterator[tuple[str, dict[str, list[floa
 
         yield name, extraction.measured(repeats)
         return
-    if name not in WORKS:
-        raise UserError(f"unknown work '{name}'; {nearest(name, [*WORKS, EXTRACTION])}")
+    if name not in (*WORKS, SWEEP):
+        raise UserError(f"unknown work '{name}'; {nearest(name, [*WORKS, SWEEP, EXTRACTION])}")
     threads = torch.get_num_threads()
     use_share(threads=1)
     try:
+        if name == SWEEP:
+            from bench.speed import sweep
+
+            yield from sweep.measured(repeats)
+            return
         for title, work in WORKS[name].items():
             yield title, measure(work, repeats)
     finally:
@@ -152,49 +158,14 @@ def fresh_model(work: Work, clients: list[Samples]) -> SplitModel:
     return seeded_model(work.model, tuple(clients[0].x.shape[1:]), CLASSES, seed=0)
 
 
-CLASSES = 10
 EXTRACTION = "extraction"
+SWEEP = "sweep"
 
 
 def _fedsdg_by_hand(work: Work, clients: list[Samples]) -> Callable[[int], None]:
     from bench.speed.fedsdg import plain_loop
 
     return plain_loop(work, fresh_model(work, clients), clients)
-
-
-def _digits() -> list[Samples]:
-    from sklearn.datasets import load_digits
-
-    x, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(x))[:1600]
-    return _dealt(torch.from_numpy(x[order] / 16).float(), torch.from_numpy(y[order]).long(), 100)
-
-
-def _synth() -> list[Samples]:
-    draw = torch.Generator().manual_seed(0)
-    x = torch.randn(100 * 320, 64, generator=draw)
-    return _dealt(x, (x @ torch.randn(64, CLASSES, generator=draw)).argmax(dim=1), 100)
-
-
-def _embeddings() -> list[Samples]:
-    draw = torch.Generator().manual_seed(0)
-    x = torch.randn(100 * 320, 512, generator=draw)
-    return _dealt(x, (x @ torch.randn(512, CLASSES, generator=draw)).argmax(dim=1), 100)
-
-
-def _images(sizes: tuple[int, ...]) -> list[Samples]:
-    draw = torch.Generator().manual_seed(0)
-
-    def client(size: int) -> Samples:
-        x = torch.randint(0, 256, (size, 3, 32, 32), generator=draw, dtype=torch.uint8)
-        x = x.contiguous(memory_format=torch.channels_last)
-        return Samples(x, torch.randint(0, CLASSES, (size,), generator=draw))
-
-    return [client(size) for size in sizes]
-
-
-def _dealt(x: Tensor, y: Tensor, clients: int) -> list[Samples]:
-    return [Samples(*part) for part in zip(x.chunk(clients), y.chunk(clients), strict=True)]
 
 
 _SMALL = {
@@ -207,7 +178,7 @@ _SMALL = {
 }
 _HEADS = {
     "model": Head(),
-    "clients": _embeddings,
+    "clients": embeddings,
     "per_round": 100,
     "rounds": 1,
     "epochs": 1,
@@ -215,12 +186,12 @@ _HEADS = {
     "hosts": (LoopHost, StackedHost),
 }
 WORKS: dict[str, dict[str, Work]] = {
-    "digits": {"digits": Work(clients=_digits, rounds=50, **_SMALL)},  # type: ignore[arg-type]
-    "synth": {"synth": Work(clients=_synth, rounds=5, **_SMALL)},  # type: ignore[arg-type]
+    "digits": {"digits": Work(clients=digits, rounds=50, **_SMALL)},  # type: ignore[arg-type]
+    "synth": {"synth": Work(clients=synth, rounds=5, **_SMALL)},  # type: ignore[arg-type]
     "cnn": {
         "cnn": Work(
             model=CNN(),
-            clients=lambda: _images((179, 153, 47, 25)),
+            clients=lambda: images((179, 153, 47, 25)),
             per_round=4,
             rounds=1,
             epochs=1,
@@ -236,7 +207,7 @@ WORKS: dict[str, dict[str, Work]] = {
     "vit": {
         "vit": Work(
             model=VitMini(),
-            clients=lambda: _images((64,) * 10),
+            clients=lambda: images((64,) * 10),
             per_round=10,
             rounds=1,
             epochs=1,

@@ -39,6 +39,8 @@ def _of_the_rounds(cell: CellRecord) -> Iterator[str]:
     numbers = [line.round for line in cell.rounds if line.round > 0]
     if numbers != list(range(1, cell.result.rounds + 1)):
         yield "rounds are missing"
+    if len({tuple(line.test) for line in cell.rounds if line.test}) > 1:
+        yield "its rounds were tested on different domains"
     for line in cell.rounds:
         for domain, accuracy in (line.test or {}).items():
             if not 0 <= accuracy <= 1:

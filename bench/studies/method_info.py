@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
-from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
-
+from bench.studies.hyperparameters import hyperparameters_of
 from bench.suite.methods import AROUND, METHODS, WRAPPERS
-from reports.site import Hyperparameter, MethodInfo
+from reports.site import MethodInfo
 
 
 def method_info(name: str) -> MethodInfo:
@@ -23,18 +20,5 @@ def method_info(name: str) -> MethodInfo:
         label=kind.label,
         summary=texts[0].partition("\n")[0],
         text="\n\n".join(texts),
-        hyperparameters=tuple(
-            Hyperparameter(key, _default(field.default), " ".join((field.description or "").split()))
-            for key, field in kind.model_fields.items()
-        ),
+        hyperparameters=hyperparameters_of(name, kind),
     )
-
-
-def _default(value: Any) -> str:
-    if value is PydanticUndefined:
-        return "required"
-    if isinstance(value, BaseModel):
-        return (
-            ", ".join(f"{key} = {item}" for key, item in value.model_dump(mode="json").items()) or "its own"
-        )
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

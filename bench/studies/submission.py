@@ -8,7 +8,14 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.records.reader import CellRecord, Run, load_run
-from bench.records.results_file import SUFFIX, line_of, read_lines, read_results, write_results
+from bench.records.results_file import (
+    LARGEST_SD,
+    SUFFIX,
+    line_of,
+    read_lines,
+    read_results,
+    write_results,
+)
 from bench.records.round_columns import columns_of
 from bench.studies.consistency import inconsistencies
 from bench.words import counted
@@ -47,6 +54,8 @@ def submit(
     `force` takes results of code that is not committed. `replace` puts the run in place of the file. A
     `rerun_sd` that was measured is kept for `bench verify`.
     """
+    if rerun_sd is not None and not 0 <= rerun_sd <= LARGEST_SD:
+        raise UserError(f"--rerun-sd {rerun_sd:g}: must be within 0 and {LARGEST_SD:g} points")
     run = load_run(run_folder)
     if found := [*problems(run, force)]:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""

@@ -12,17 +12,20 @@ from bench.contract.standing import with_methods
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
+from bench.models import MODELS
 from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
 from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
-from bench.records.schema import Provenance, Result
+from bench.records.schema import Provenance, Result, RoundRecord
 from bench.studies.consistency import inconsistencies
 from bench.suite.methods import METHODS, code_digest
 
 ASSUMED_SD = 1.0
 """Points of AVG: the standard deviation of reruns on another kind of machine, where it was not measured."""
 DEVIATIONS = 3.0
+MOST_THREADS = 1024
 KIND = ("machine", "cpu", "device", "threads")
 NUMERICAL = ("torch", "torchvision", "numpy")
 
@@ -54,12 +57,14 @@ def verify(
     data_root: Path | None = None,
     tolerance: float | None = None,
     say: Callable[[str], None] = lambda text: None,
+    trust_code: bool = False,
 ) -> Verification:
     """Check every line against itself, then compute some cells again, chosen with the seed.
 
     On another kind of machine, the final AVG may differ by `tolerance` points. Rounding differs there, and
     training amplifies it; unless told otherwise, three standard deviations of such reruns are allowed: of the
-    one that the file states (`rerun_sd`), or else of one point.
+    one that the file states (`rerun_sd`), or else of one point. The file may come from a stranger, so a model
+    from a Python file is built only with `trust_code`.
     """
     header, lines = read_lines(file)
     if tolerance is None:
@@ -72,6 +77,7 @@ def verify(
     for line in _chosen(lines, cells, seed):
         if line.cell_id not in found:
             record = record_of(file, header, line)
+            _check_model(record, trust_code)
             say(f"computing {record.name} again ({line.result.rounds} rounds)")
             found[line.cell_id] = _rerun(record, tolerance, data_root)
     return Verification(list(found.values()), len(lines))
@@ -92,15 +98,26 @@ def _rerun(stored: CellRecord, tolerance: float, data_root: Path | None) -> Verd
     with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
         conditions = with_methods(_conditions(stored.provenance, data_root), {stored.method})
         conditions.take_effect()
-        run = CellRun(CellFolder(Path(folder)), stored.config, conditions)
         try:
-            while not run.done:
-                run.advance()
-            rounds, result = run.folder.rounds(), run.folder.result()
-        finally:
-            run.close()
-    assert result is not None
+            rounds, result = _computed(CellFolder(Path(folder)), stored.config, conditions)
+        except UserError:
+            raise
+        except Exception as error:  # whatever a configuration that nobody has run leads to
+            reason = f"it cannot be computed again ({type(error).__name__}: {error})"
+            return Verdict(stored.name, False, " ".join(reason.split()))
     return _compared(stored, replace(stored, rounds=rounds, result=result), tolerance)
+
+
+def _computed(
+    folder: CellFolder, config: CellConfig, conditions: Conditions
+) -> tuple[list[RoundRecord], Result | None]:
+    run = CellRun(folder, config, conditions)
+    try:
+        while not run.done:
+            run.advance()
+        return run.folder.rounds(), run.folder.result()
+    finally:
+        run.close()
 
 
 def _conditions(recorded: Provenance, data_root: Path | None) -> Conditions:
@@ -109,10 +126,26 @@ def _conditions(recorded: Provenance, data_root: Path | None) -> Conditions:
     on_gpu = str(recorded.hardware.get("device", "cpu")).startswith("cuda")
     return Conditions(
         executor=executor,
-        cpus=float(recorded.hardware.get("threads", 1)),
+        cpus=_threads(recorded),
         gpus=1.0 if on_gpu else 0.0,
         data_root=data_root.absolute() if data_root else None,
     )
+
+
+def _threads(recorded: Provenance) -> float:
+    """As recorded, since their number changes the bits; one where the record makes no sense."""
+    threads = recorded.hardware.get("threads", 1)
+    return float(threads) if isinstance(threads, int) and 1 <= threads <= MOST_THREADS else 1.0
+
+
+def _check_model(cell: CellRecord, trust_code: bool) -> None:
+    assert cell.config is not None
+    model = cell.config.model
+    if MODELS.load(model.name).runs_code and not trust_code:
+        raise UserError(
+            f"{cell.name}: its model is the Python file {model.options.get('path')}, which would run here; "
+            "read it, and give --trust-code if it does no harm"
+        )
 
 
 def _check_method(cell: CellRecord) -> None:
@@ -160,8 +193,8 @@ def _bytes(result: Result) -> tuple[int, int]:
 def _compared_exactly(stored: CellRecord, again: CellRecord) -> Verdict:
     if columns_of(stored.rounds) == columns_of(again.rounds):
         return Verdict(stored.name, True, "every accuracy and byte count of every round is the same")
-    both = zip(stored.rounds, again.rounds, strict=True)
-    first = next(old.round for old, new in both if columns_of([old]) != columns_of([new]))
+    both = zip(stored.rounds, again.rounds, strict=False)
+    first = next((old.round for old, new in both if columns_of([old]) != columns_of([new])), "the last")
     changed = code_digest(stored.method) != stored.provenance.method_code
     why = "; the method's code has changed since" if changed else ""
     return Verdict(stored.name, False, f"round {first} differs on a machine of the same kind{why}")

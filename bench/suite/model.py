@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from bench.records.config import Attackers, Count, EncoderChoice, Evaluation, Section, Training, Unseen
+from bench.records.names import FolderName
 from bench.suite.overrides import assign
 from bench.validation import validated
 
@@ -64,7 +64,7 @@ class TableLayout(Section):
 
 
 class Suite(Section):
-    suite: str
+    suite: FolderName
     """Also the name of its folder of results."""
     version: Count
     title: str
@@ -79,16 +79,9 @@ class Suite(Section):
     training: Training
     evaluation: Evaluation = Evaluation()
     methods: tuple[MethodEntry, ...] = Field(min_length=1)
-    seeds: Count = 3
+    seeds: Annotated[Count, Field(le=10_000)] = 3
     variants: tuple[Variant, ...] = ()
     table: TableLayout = TableLayout()
-
-    @field_validator("suite")
-    @classmethod
-    def _can_name_a_folder(cls, name: str) -> str:
-        if not re.fullmatch(r"\w[\w.+-]*", name):
-            raise ValueError("it names a folder; use letters, digits, '_', '-', '+' and '.' only")
-        return name
 
     @field_validator("methods", mode="before")
     @classmethod

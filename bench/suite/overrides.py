@@ -17,7 +17,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
         raise UserError(f"--set {text}: expected KEY=VALUE, such as fedlsa.lam=0.7")
     try:
         return key, yaml.safe_load(value)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # the latter for 2025-13-01
         raise UserError(f"--set {text}: '{value}' is not a YAML value") from None
 
 
@@ -26,7 +26,7 @@ def parse_sweep(text: str) -> tuple[str, list[Any]]:
     key, equals, values = text.partition("=")
     try:
         listed = yaml.safe_load(f"[{values}]") if equals else []
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         listed = []
     if not isinstance(listed, list) or len(listed) < 2:
         raise UserError(f"--sweep {text}: expected KEY=A,B,… with two values or more; for one use --set")

@@ -104,7 +104,8 @@ class Tracker:
         if self.address.startswith("http"):
             return self.address
         program = "mlflow" if shutil.which("mlflow") else str(Path(sys.executable).with_name("mlflow"))
-        return f"{shlex.quote(program)} ui --backend-store-uri {shlex.quote(self.address)}"
+        # said although it is MLflow's default: who opens the page to others should have to ask for it
+        return f"{shlex.quote(program)} ui --host 127.0.0.1 --backend-store-uri {shlex.quote(self.address)}"
 
     def _connect(self) -> MlflowClient:
         if self._client is None:
@@ -215,7 +216,12 @@ class Tracker:
 def suite_artefacts(run_dir: Path) -> list[Path]:
     """The tables, figures and pages in a run's folder, whoever made them."""
     found = (path for pattern in ("tables/*", "figures/*", "*.html") for path in run_dir.glob(pattern))
-    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+    return sorted(path for path in found if _is_own(path, run_dir) and not path.name.startswith("."))
+
+
+def _is_own(path: Path, run_dir: Path) -> bool:
+    """Whether it is a file of the run, and no link to one elsewhere."""
+    return path.is_file() and path.resolve().is_relative_to(run_dir.resolve())
 
 
 def recorded_store(run_dir: Path) -> str | None:

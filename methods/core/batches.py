@@ -178,6 +178,7 @@ class PaddedBatches(NamedTuple):
     """steps × batch size, positions in the pool."""
     mask: Tensor | None
     live: Tensor | None
+    """Which of the last steps are real, from the first one that some client of the stack does not take."""
     start: Tensor
     """Where the client's samples begin in the pool."""
     steps: Tensor
@@ -190,13 +191,14 @@ class PaddedBatches(NamedTuple):
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         at_once = None if self.y.device.type == "cpu" else self._of_all_steps()
+        uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
         for step in range(self.order.shape[0]):
             at, labels, key, shares = at_once.of(step) if at_once else self._of(step)
             batch = Batch(
                 rows(self.x, at),
                 labels,
                 None if self.mask is None else self.mask[step],
-                None if self.live is None else self.live[step],
+                None if self.live is None or step < uneven else self.live[step - uneven],
                 shares,
                 stacked=True,
                 key=key,
@@ -260,5 +262,6 @@ def stack_orders(
             order[k, cells] = permutation + starts[k]
             mask[k, cells] = 1
             first += -(-len(permutation) // size) * size
-    live = None if min(steps) == most else torch.arange(most) < torch.tensor(steps)[:, None]
+    fewest = min(steps)
+    live = None if fewest == most else torch.arange(fewest, most) < torch.tensor(steps)[:, None]
     return order.view(-1, most, size), mask.view(-1, most, size), live

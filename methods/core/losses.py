@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from methods.core.batches import Batch
-from methods.core.stacking import in_stack, one_of, outside, stack_of
+from methods.core.stacking import in_stack, one_of, outside, present, whole_stack
 
 TERM = "cross_entropy"
 """The name under which cross-entropies are recorded, unless a method gives another."""
@@ -46,9 +46,15 @@ def _mean_loss(logits: Tensor, batch: Batch, y: Tensor) -> Tensor:
     # Classes first, since a softmax over few classes is many times faster along a dimension that is not the
     # innermost; on the whole stack, as `vmap` would take PyTorch's own function apart at every step.
     if in_stack(logits) and in_stack(y):
+        levels = present()
         with outside():
+            of_all = whole_stack(logits, levels).mT
+            labels = whole_stack(y, levels)
             losses = F.cross_entropy(
-                stack_of(logits).mT, stack_of(y), reduction="none", label_smoothing=batch.smoothing
-            )
-        return batch.mean(one_of(losses))
+                of_all.flatten(end_dim=-3),
+                labels.flatten(end_dim=-2),
+                reduction="none",
+                label_smoothing=batch.smoothing,
+            ).view(labels.shape)
+        return batch.mean(one_of(losses, levels.numbers))
     return batch.mean(_of_labels(F.log_softmax(logits.mT, dim=0).mT, batch, y))

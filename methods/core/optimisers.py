@@ -14,8 +14,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from torch import Tensor
 
+from methods.core.numbers import Number, always
+
 Tensors: TypeAlias = list[Tensor]
-Rates: TypeAlias = list[float] | Tensor
+Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""
 CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -42,7 +44,9 @@ def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
     return target
 
 
-def _add_each(target: Tensors, other: Tensors, alpha: float) -> Tensors:
+def _add_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+    if isinstance(alpha, Tensor):
+        return [torch.addcmul(a, b, alpha) for a, b in zip(target, other, strict=True)]
     return [torch.add(a, b, alpha=alpha) for a, b in zip(target, other, strict=True)]
 
 
@@ -110,7 +114,7 @@ class _Optimiser(BaseModel):
         scaled = tuple(group.scaled(self._scale) for group in groups)
         return self.model_copy(update={"groups": (*scaled, *self.groups)})
 
-    def rates(self, names: Sequence[str]) -> list[float]:
+    def rates(self, names: Sequence[str]) -> list[Number]:
         return [next((g.lr for g in self.groups if g.match in name), self.lr) for name in names]
 
     def start(self, params: Tensors) -> Any:
@@ -122,6 +126,9 @@ class _Optimiser(BaseModel):
     def clipped(self, grads: Tensors, kit: Kit) -> Tensors:
         if self.clip_norm is None:
             return grads
+        if kit.is_vector:  # the same factor's inverse; `rsub` multiplies and adds in one operation
+            longer = torch.rsub(kit.norm(grads), 1e-6 / self.clip_norm, alpha=-1 / self.clip_norm)
+            return [grads[0] / longer.clamp(min=1.0)]
         factor = torch.clamp(self.clip_norm / (kit.norm(grads) + 1e-6), max=1.0)
         return [grad * factor for grad in grads]
 
@@ -132,7 +139,7 @@ class _Optimiser(BaseModel):
         if len(set(rates)) == 1:
             moved: Tensors = kit.add_into(params, direction, alpha=-rates[0])
             return moved
-        return [torch.add(p, d, alpha=-r) for p, d, r in zip(params, direction, rates, strict=True)]
+        return [_add_each([p], [d], alpha=-r)[0] for p, d, r in zip(params, direction, rates, strict=True)]
 
 
 class SGD(_Optimiser):
@@ -142,15 +149,15 @@ class SGD(_Optimiser):
     """How much of the last step's direction is kept."""
 
     def start(self, params: Tensors) -> Tensors:
-        return [torch.zeros_like(p) for p in params] if self.momentum else []
+        return [] if always(self.momentum, 0) else [torch.zeros_like(p) for p in params]
 
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
         grads = self.clipped(grads, kit)
-        if self.weight_decay:
+        if not always(self.weight_decay, 0):
             grads = kit.add(grads, params, alpha=self.weight_decay)
-        if self.momentum and kit.is_vector:
+        if memory and kit.is_vector:
             grads = memory = kit.add(grads, memory, alpha=self.momentum)
-        elif self.momentum:
+        elif memory:
             memory = kit.add_into(kit.scale_into(memory, self.momentum), grads, alpha=1.0)
             grads = memory
         return self.move(params, grads, rates, kit), memory
@@ -174,9 +181,9 @@ class _Adam(_Optimiser):
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
         beta1, beta2 = self.betas
         grads = self.clipped(grads, kit)
-        if self.weight_decay and self.decoupled:
+        if self.decoupled and not always(self.weight_decay, 0):
             params = self.shrunk(params, rates, kit)
-        elif self.weight_decay:
+        elif not always(self.weight_decay, 0):
             grads = kit.add(grads, params, alpha=self.weight_decay)
         if kit.is_vector:
             return self._step_of_vector(params[0], grads[0], memory, rates)
@@ -199,10 +206,11 @@ class _Adam(_Optimiser):
         square = torch.addcmul(memory["square"][0] * self.betas[1], grads, grads, value=1 - self.betas[1])
         first, second = ((1 - beta**step).to(params.dtype) for beta in self.betas)
         direction, size = mean / first, (square / second).sqrt() + self.epsilon
-        if isinstance(rates, Tensor):
-            moved = torch.addcmul(params, direction / size, rates, value=-1)
+        rate = rates if isinstance(rates, Tensor) else rates[0]
+        if isinstance(rate, Tensor):
+            moved = torch.addcmul(params, direction / size, rate, value=-1)
         else:
-            moved = torch.addcdiv(params, direction, size, value=-rates[0])
+            moved = torch.addcdiv(params, direction, size, value=-rate)
         return [moved], {"step": step, "mean": [mean], "square": [square]}
 
     def shrunk(self, params: Tensors, rates: Rates, kit: Kit) -> Tensors:

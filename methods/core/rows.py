@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from methods.core.stacking import in_stack, one_of, outside, stack_of
+from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
 
 
 def rows(x: Tensor, at: Tensor) -> Tensor:
     """x[at] along the first dimension; `at` may be of one client in a stack that has one pool x."""
     if not in_stack(at):
         return _copied(x, at)
+    levels = levels_of(at)
     with outside():
         positions = stack_of(at)
         copied = _copied(x, positions.reshape(-1)).view(*positions.shape, *x.shape[1:])
-    return one_of(copied)
+    return one_of(copied, levels)
 
 
 def _copied(x: Tensor, at: Tensor) -> Tensor:

@@ -1,10 +1,16 @@
 """Stepping out of `vmap` for a moment, to do in one operation on the stack what it would do in a slower one.
 
+There may be two levels: clients, and inside of them cells that train on the same samples. A tensor has a
+dimension for each level at which it differs: samples differ between clients alone.
+
 This needs parts of functorch that are not public. `AVAILABLE` says whether this release of torch has them;
 whoever uses them has a plain way too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -15,7 +21,9 @@ try:
         is_batchedtensor,
         maybe_current_level,
         maybe_get_bdim,
+        maybe_get_level,
     )
+    from torch._functorch.pyfunctorch import VmapInterpreter, retrieve_all_functorch_interpreters
     from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as outside
 except ImportError:  # pragma: no cover - depends on the torch release
     AVAILABLE = False
@@ -23,8 +31,21 @@ else:
     AVAILABLE = True
 
 
+class Levels(NamedTuple):
+    """The `vmap`s that code runs inside of, outermost first."""
+
+    numbers: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def present() -> Levels:
+    """All levels around the code that asks."""
+    levels = [each for each in retrieve_all_functorch_interpreters() if isinstance(each, VmapInterpreter)]
+    return Levels(tuple(each.level() for each in levels), tuple(each.batch_size() for each in levels))
+
+
 def is_stacked(tensor: Tensor) -> bool:
-    """Whether every client of the stack has a tensor of its own there."""
+    """Whether there are several of this tensor, for the clients or cells of a stack."""
     return AVAILABLE and is_batchedtensor(tensor)
 
 
@@ -33,26 +54,66 @@ def in_stack(tensor: Tensor) -> bool:
     return is_stacked(tensor) and maybe_current_level() is not None
 
 
+def levels_of(tensor: Tensor) -> tuple[int, ...]:
+    """The levels at which the tensor differs, outermost first."""
+    found: list[int] = []
+    while is_batchedtensor(tensor):
+        found.append(maybe_get_level(tensor))
+        tensor = get_unwrapped(tensor)
+    return tuple(reversed(found))
+
+
 def stack_of(tensor: Tensor) -> Tensor:
-    """All clients' tensors, first dimension the client; to be used `outside`."""
-    stack, dim = get_unwrapped(tensor), maybe_get_bdim(tensor)
-    return stack if dim == 0 else stack.movedim(dim, 0)
+    """All of them: first a dimension per level of the tensor; to be used `outside`."""
+    places: list[int] = []
+    while is_batchedtensor(tensor):
+        places.append(maybe_get_bdim(tensor))
+        tensor = get_unwrapped(tensor)
+    # The place at a level is counted without the dimensions of the levels around it.
+    left = list(range(tensor.dim()))
+    dims = [left.pop(place) for place in reversed(places)]
+    return tensor if dims == list(range(len(dims))) else tensor.movedim(dims, list(range(len(dims))))
 
 
-def one_of(stack: Tensor) -> Tensor:
-    """One client's tensor again, to be used inside."""
-    level = maybe_current_level()
-    assert level is not None, "not inside vmap"
-    return _add_batch_dim(stack, 0, level)
+def whole_stack(tensor: Tensor, levels: Levels) -> Tensor:
+    """The same with a dimension for every level; what does not differ there is repeated without a copy."""
+    own = levels_of(tensor)
+    stack = stack_of(tensor)
+    if own == levels.numbers:
+        return stack
+    for place, number in enumerate(levels.numbers):
+        if number not in own:
+            stack = stack.unsqueeze(place)
+    return stack.expand(*levels.sizes, *stack.shape[len(levels.sizes) :])
+
+
+def one_of(stack: Tensor, levels: Sequence[int]) -> Tensor:
+    """One client's (and cell's) tensor again, to be used inside; the first dimensions are these levels."""
+    for number in levels:
+        stack = _add_batch_dim(stack, 0, number)
+    return stack
 
 
 def rows_in_turn(tensor: Tensor) -> list[Tensor]:
     """One client's rows, one after the other; those of all clients lie together in memory."""
     if not in_stack(tensor):
         return list(tensor.unbind(0))
+    levels = levels_of(tensor)
     with outside():
-        rows = stack_of(tensor).transpose(0, 1).contiguous().unbind(0)
-    return [one_of(row) for row in rows]
+        rows = stack_of(tensor).movedim(len(levels), 0).contiguous().unbind(0)
+    return [one_of(row, levels) for row in rows]
 
 
-__all__ = ["AVAILABLE", "in_stack", "is_stacked", "one_of", "outside", "rows_in_turn", "stack_of"]
+__all__ = [
+    "AVAILABLE",
+    "Levels",
+    "in_stack",
+    "is_stacked",
+    "levels_of",
+    "one_of",
+    "outside",
+    "present",
+    "rows_in_turn",
+    "stack_of",
+    "whole_stack",
+]

@@ -12,6 +12,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
+from methods.core.numbers import Number
 from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, VECTOR, Optimiser, Rates, Tensors
 from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
@@ -120,23 +121,27 @@ def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimis
     vector = torch.cat([param.reshape(-1) for param in params])
     rates = _rates_of_vector(optimiser.rates(aim.names), shapes, vector)
     memory = optimiser.start([vector])
+    one = torch.ones((), dtype=vector.dtype, device=vector.device)
     for batch in batches:
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
                 aim.value(batch, parts_of(vector, shapes))
             batch = batch._replace(terms=None)
-        grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y)
+        grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y, one=one)
         moved = optimiser.step([vector], aim.unscaled([grads]), memory, rates, VECTOR)
         (vector,), memory = moved if batch.live is None else _choose(batch.live, moved, ([vector], memory))
         del batch, grads, moved
     return parts_of(vector, shapes)
 
 
-def _rates_of_vector(rates: list[float], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
+def _rates_of_vector(rates: list[Number], shapes: Sequence[torch.Size], like: Tensor) -> Rates:
     if len(set(rates)) == 1:
         return rates[:1]
     return torch.cat(
-        [like.new_full((shape.numel(),), rate) for rate, shape in zip(rates, shapes, strict=True)]
+        [
+            rate.expand(shape.numel()) if isinstance(rate, Tensor) else like.new_full((shape.numel(),), rate)
+            for rate, shape in zip(rates, shapes, strict=True)
+        ]
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree, cross_entropy
+from methods.core.numbers import always
 from methods.shared.averaging import Averaging
 from methods.shared.losses import class_sums, safe_divide
 
@@ -37,7 +38,7 @@ class PrototypeLearning(FedAlgorithm, ABC):
             )
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if self.lam == 0 or "prototypes" not in message:
+        if always(self.lam, 0) or "prototypes" not in message:
             return self.plain_objective(task)
 
         def loss(y: Tree, batch: Batch) -> Tensor:

@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
+from methods.core.numbers import always
 from methods.shared.losses import safe_divide
 from methods.shared.prototypes import PrototypeLearning, class_means
 from methods.wrappers.base import Wrapper, inner, outer
@@ -45,7 +46,7 @@ class Proto(Wrapper):
 
     @property
     def trained(self) -> FedAlgorithm:
-        if self.lam == 0:
+        if always(self.lam, 0):
             return self.inner
         pulled: FedAlgorithm = with_pull(type(self.inner))(**dict(self.inner), pull_weight=self.lam)
         return pulled

@@ -1,5 +1,6 @@
 """A figure that can be drawn and written to files."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,9 @@ class Picture:
 
     def write(self, folder: Path) -> list[Path]:
         paths = self.files(folder)
-        with house_style():
+        with house_style(), warnings.catch_warnings():
+            # about labels with characters that the font lacks, or that are longer than the figure is wide
+            warnings.filterwarnings("ignore", "Glyph|constrained_layout")
             figure = self.draw()
             for path, (suffix, metadata) in zip(paths, _METADATA.items(), strict=True):
                 with replacing(path) as temporary:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.errors import UserError
+from bench.records.packed import refuse_zip_bomb
 from bench.records.reader import Run
 from reports.figures.picture import Picture
 from reports.figures.style import COLOURS, MARKERS
@@ -40,10 +41,13 @@ def _read(file: Path) -> _Projection:
     import numpy as np
 
     try:
+        refuse_zip_bomb(file)
         with np.load(file, allow_pickle=False) as arrays:
             points, labels, anchors = arrays["points"], arrays["labels"], arrays["anchors"]
         if points.shape != (len(labels), 2) or anchors.shape != (len(anchors), 2):
             raise ValueError("every point needs a label, and points and anchors need two coordinates")
+        if not (np.isfinite(points).all() and np.isfinite(anchors).all()):
+            raise ValueError("coordinates must be finite")
     except Exception as problem:  # of numpy, zipfile or zlib, depending on which byte is damaged
         raise UserError(f"{file} cannot be read ({problem!r}); delete it and make the report again") from None
     return _Projection(points, labels, anchors)

@@ -1,6 +1,6 @@
 """The numbers that papers print, kept in YAML files beside this one and found by suite and method."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -99,13 +99,15 @@ def _head(text: str) -> str:
     return " ".join(line.lstrip("# ").strip() for line in lines)
 
 
-def _files() -> Iterator[tuple[str, Mapping[str, Any]]]:
+@cache
+def _files() -> tuple[tuple[str, Mapping[str, Any]], ...]:
     """Text and content of every file, in order of their names."""
     folder = files("reports").joinpath("published")
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".yaml"):
-            text = file.read_text(encoding="utf-8")
-            yield text, yaml.safe_load(text)
+    named = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".yaml")), key=lambda file: file.name
+    )
+    texts = [file.read_text(encoding="utf-8") for file in named]
+    return tuple((text, yaml.safe_load(text)) for text in texts)
 
 
 @cache

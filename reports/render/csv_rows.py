@@ -4,12 +4,15 @@ import csv
 import io
 from collections.abc import Iterator
 
+from bench.words import one_line
 from reports.tables.table import Table, plain_number
 
 HEADER = (
     *("suite", "table", "variant", "method", "label", "column"),
     *("mean", "std", "n", "low", "high", "p", "p_best"),
 )
+FORMULA = ("=", "+", "-", "@")
+"""What a formula begins with, for the common spreadsheets."""
 
 
 def to_csv(table: Table, header: bool = True) -> str:
@@ -22,10 +25,14 @@ def to_csv(table: Table, header: bool = True) -> str:
     if header:
         writer.writerow(HEADER)
     for entry in entries_of(table):
-        writer.writerow(
-            plain_number(value) if value is None or isinstance(value, float) else value for value in entry
-        )
+        writer.writerow(_as_text(value) if isinstance(value, str) else plain_number(value) for value in entry)
     return text.getvalue()
+
+
+def _as_text(text: str) -> str:
+    """A text as spreadsheets show it: with an apostrophe before what they would compute as a formula."""
+    text = one_line(text)
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
 def entries_of(table: Table) -> Iterator[tuple[str | float | None, ...]]:

@@ -98,6 +98,8 @@ def _character(character: str) -> str:
         return _SYMBOLS[character]
     if character in _MATHS:
         return f"${_MATHS[character]}$"
+    if not character.isprintable():  # a line break would end the caption, and others stop LaTeX
+        return " "
     known = character.isascii() or (character.isalpha() and ord(character) < 256)
     return character if known else "?"
 

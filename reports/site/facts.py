@@ -17,6 +17,11 @@ class Hyperparameter:
     name: str
     default: str
     meaning: str
+    allowed: str = ""
+    paper: str = ""
+    """The values that the method's authors tried or took."""
+    searched: str = ""
+    """The range that a search draws from; empty if it is not searched."""
 
 
 @dataclass(frozen=True)

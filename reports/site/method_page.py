@@ -20,12 +20,15 @@ def method_page(facts: Facts, name: str) -> str:
         parts.append(section("Tuned values", _tuned(tuned), name="tuned"))
     if info and info.hyperparameters:
         table = grid(
-            ("Hyperparameter", "Default", "Meaning"),
+            ("Hyperparameter", "Default", "Allowed", "Paper", "Search range", "Meaning"),
             [
-                (f"<code>{escape(each.name)}</code>", escape(each.default), escape(each.meaning))
+                (
+                    f"<code>{escape(each.name)}</code>",
+                    *map(escape, (each.default, each.allowed, each.paper, each.searched, each.meaning)),
+                )
                 for each in info.hyperparameters
             ],
-            texts=3,
+            texts=6,
         )
         parts.append(section("Hyperparameters", table, name="hyperparameters"))
     if info and info.text:

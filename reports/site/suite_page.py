@@ -45,7 +45,8 @@ def _lead(run: Run) -> str:
 
 def _again(run: Run) -> str:
     suite, seeds = as_option(run.suite.name), max(cell.seed for cell in run.cells) + 1
-    trials = next((cell.tuning.get("trials") for cell in run.cells if cell.tuning), None)
+    tuned = next((cell.tuning.get("trials") for cell in run.cells if cell.tuning), None)
+    trials = tuned if isinstance(tuned, int) else None  # people copy this command into a shell
     whole = (
         f"bench study --suite {suite} --trials {trials} --seeds {seeds}"
         if trials

@@ -48,6 +48,22 @@ def test_fedala_learns_where_to_start_between_both_models(layers: Any) -> None:
     assert any(bool((leaf != 0.7).any()) for leaf in weights.values())
 
 
+def test_fedala_predicts_with_shares_of_both_models() -> None:
+    method = FedALA()
+    task = tiny_problem(method, "mlp").task
+    server, own = {"model": shifted(1.0)(task)}, shifted(0.5)(task)
+    uppers = own.only(HEAD)
+
+    def predicting(shares: Tree) -> Tree:
+        return method.parameters(task, server, {"model": own, "weights": shares})
+
+    whole, none = predicting(uppers.zeros() + 1), predicting(uppers.zeros())
+    assert_close(whole, server["model"], tolerance=0)
+    assert_close(none, server["model"] | uppers, tolerance=0)
+    quarter = predicting(uppers.zeros() + 0.25)
+    assert_close(quarter, 0.25 * whole + 0.75 * none, tolerance=1e-6)
+
+
 # FedPAC
 
 

@@ -42,6 +42,8 @@ class Given:
     """The same for every client."""
     domains: Sequence[int] = ()
     """The domain of every client, where clients have domains."""
+    renewed: Callable[[int, int, int], tuple[Tensor, Tensor]] | None = field(default=None, repr=False)
+    """Client, round, epoch → what it trains on then, where that is not the same in all epochs."""
 
     @property
     def clients(self) -> int:
@@ -62,7 +64,9 @@ class Given:
     def batches(self, client: int, number: int) -> Iterator[tuple[Tensor, Tensor]]:
         """The batches of all epochs of a client's round."""
         x, y = self.data[client]
-        for order in self.orders(client, number, len(y)):
+        for epoch, order in enumerate(self.orders(client, number, len(y))):
+            if self.renewed is not None:
+                x, y = self.renewed(client, number, epoch)
             for chosen in order.split(self.batch_size):
                 yield x[chosen], y[chosen]
 

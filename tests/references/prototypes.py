@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+
+class Projected(nn.Module):
+    """A network with two more layers behind its encoder, whose output is then z.
+
+    The parts have the names under which ours keeps them.
+    """
+
+    def __init__(self, network: Any, start: Mapping[str, Tensor], frozen: bool) -> None:
+        super().__init__()
+        self.encoder, self.projector, self.classifier = network.encoder, network.projector, network.classifier
+        layers = {
+            name: start[f"model.prototype_projector.{name}"].clone() for name in ("W1", "b1", "W2", "b2")
+        }
+        self.prototype_projector = nn.ParameterDict(layers)
+        self.encoder.requires_grad_(not frozen)
+
+    def features(self, x: Tensor) -> Tensor:
+        layers = self.prototype_projector
+        hidden = F.relu(self.encoder(x) @ layers["W1"].T + layers["b1"])
+        return hidden @ layers["W2"].T + layers["b2"]
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(self.projector(self.features(x)))
+        return logits
+
+
+def features(model: Any, x: Tensor) -> Tensor:
+    """z, which prototypes are means of."""
+    z: Tensor = model.features(x) if isinstance(model, Projected) else model.encoder(x)
+    return z
 
 
 def class_means(model: Any, x: Tensor, y: Tensor, normalised: bool = False) -> dict[int, tuple[Tensor, int]]:
     """Class → mean of the encoder's outputs and number of samples, for the classes that are there."""
     with torch.no_grad():
-        z = model.encoder(x)
+        z = features(model, x)
     means = {int(label): z[y == label].mean(dim=0) for label in y.unique()}
     if normalised:
         means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}

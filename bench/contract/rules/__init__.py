@@ -11,6 +11,7 @@ from bench.contract.rules.purity import IN_PLACE, REPEATABLE
 from bench.contract.rules.randomness import RANDOMNESS
 from bench.contract.rules.resume import RESUME
 from bench.contract.rules.rounds import PARTICIPATION, ROUNDS, STARTS, TENSORS
+from bench.contract.rules.sweeps import SWEEPS
 from bench.contract.rules.traffic import TRAFFIC
 
 RULES: tuple[Rule, ...] = (
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     RANDOMNESS,
     PADDING,
     EXECUTORS,
+    SWEEPS,
     HOSTS,
     RESUME,
     TRAFFIC,

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
@@ -15,7 +14,7 @@ from bench.contract.runs import run
 from bench.contract.stage import CLASSES
 from bench.contract.subject import NotApplicableError, Subject, raised
 from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import Stack, fill, refill
+from bench.engine.hosts.stack import Stack, fill, refill
 from bench.engine.problem import Problem
 from methods.base import Batch, Batches, Message, State
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
@@ -98,10 +97,10 @@ def _results(
     starts = [sum(counts[:k]) for k in range(len(counts))]
     orders = [problem.orders(client, 2, count) for client, count in zip(clients, counts, strict=True)]
     order, mask, live = stack_orders(orders, starts, problem.batch_size)
-    stack = Stack()
-    own = stack.add(list(states))
-    contents = stack.add([message for _, message in messages])
-    parts = stack.add_stacked(
+    stack = Stack(cells=1)
+    own = stack.add([list(states)])
+    contents = stack.add([[message for _, message in messages]])
+    parts = stack.add_by_client(
         {
             "order": order,
             "mask": mask,
@@ -122,7 +121,7 @@ def _results(
         shape[:] = problem.method.local(task, fill(own, tensors), fill(contents, tensors), batches)
         return list(leaves_of(shape))
 
-    columns = [output.unbind(0) for output in vmap(local)(*stack.tensors)]
+    columns = [output.unbind(0) for output in stack.mapped(local)]
     results = {}
     for k, client in enumerate(clients):
         leaves = iter([column[k] for column in columns])

@@ -10,6 +10,8 @@ vectors are numbers of shape (N, D). Labels are integers or strings. An array `c
 
 import hashlib
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from bench.data.images import planes, scaled
 from bench.data.own import OwnData
 from bench.data.sources import reading
 from bench.errors import UserError
+from bench.records.packed import refuse_zip_bomb
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 EXPECTED = f"give it the arrays {', '.join(KEYS)}, or those of each domain as DOMAIN/x_train and so on"
@@ -32,7 +35,7 @@ class Arrays(OwnData):
     """Side of the square that images are scaled to; None: they stay as they are."""
 
     def all_domains(self) -> tuple[str, ...]:
-        with reading(self._file()), np.load(self._file(), allow_pickle=False) as file:
+        with self._opened() as file:
             names = self._prefixes(file)
             if "domain_train" in file:
                 names = [str(name) for name in sorted(set(file["domain_train"].tolist()))]
@@ -44,7 +47,7 @@ class Arrays(OwnData):
         return tuple(names)
 
     def class_names(self, root: object = None) -> tuple[str, ...]:
-        with reading(self._file()), np.load(self._file(), allow_pickle=False) as file:
+        with self._opened() as file:
             if "classes" in file:
                 return tuple(str(name) for name in file["classes"].tolist())
             return tuple(str(label) for label in self._labels_that_occur(file).tolist())
@@ -55,7 +58,7 @@ class Arrays(OwnData):
 
     def build_domain(self, domain: str) -> TrainTest:
         path = self._file()
-        with reading(path), np.load(path, allow_pickle=False) as file:
+        with self._opened() as file:
             self._check_shapes(path, file)
             known = None if "classes" in file else self._labels_that_occur(file)
             names = file["classes"] if known is None else known
@@ -72,6 +75,14 @@ class Arrays(OwnData):
                     raise UserError(f"{path}: domain '{domain}' has no {part} samples; add some")
                 splits.append(Split(self._inputs(x), _numbers(path, y, names, named=known is None)))
         return TrainTest(*splits)
+
+    @contextmanager
+    def _opened(self) -> Iterator[np.lib.npyio.NpzFile]:
+        path = self._file()
+        with reading(path):
+            refuse_zip_bomb(path)
+            with np.load(path, allow_pickle=False) as file:
+                yield file
 
     def _file(self) -> Path:
         return self.location()

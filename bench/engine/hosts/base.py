@@ -30,6 +30,15 @@ KEPT_BYTES = 2**30
 """How many bytes of samples made by a method a host keeps between rounds."""
 
 
+class Asked(NamedTuple):
+    """What the server of a cell wants of its clients."""
+
+    phase: int
+    number: int
+    """Of the round."""
+    messages: Sequence[tuple[int, Message]]
+
+
 class Hosts(Protocol):
     """One host, or several behind the same interface."""
 
@@ -81,6 +90,8 @@ class Work(NamedTuple):
     content: Message
     state: State
     terms: dict[str, Tensor] | None
+    sound: bool = True
+    """Whether all its numbers are finite."""
 
 
 class Host(ABC):
@@ -126,10 +137,14 @@ class Host(ABC):
         A GPU would stand still for every question.
         """
         sound = are_finite([(work.content, work.state) for work in works])
-        return [
-            self.finish(work.client, work.samples, work.content, work.state, good)._replace(terms=work.terms)
-            for work, good in zip(works, sound, strict=True)
-        ]
+        return self.finished([work._replace(sound=good) for work, good in zip(works, sound, strict=True)])
+
+    def finished(self, works: Sequence[Work]) -> list[Reply]:
+        """The replies; a client whose work blew up keeps the state it had, and can take part again."""
+        for work in works:
+            if work.state and work.sound:
+                self._states[work.client] = merged(self.state(work.client), work.state)
+        return [Reply(work.client, work.samples, work.content, work.sound, work.terms) for work in works]
 
     def task_in(self, number: int) -> Task:
         """The task of a round; made once per round, not once per client."""
@@ -145,16 +160,21 @@ class Host(ABC):
         keys = (client, number, epoch) if self._resamples else (client,)
         return self._maker.training_samples(task, self.state(client), own, task.generator("samples", *keys))
 
+    def makes_the_same(self, other: Host) -> bool:
+        """Whether all clients train on the same samples in both, in every round."""
+        if self._maker is None or self._resamples:
+            return self._maker is None
+        makers = (self, other)
+        return all(
+            torch.equal(mine, theirs)
+            for client in self.problem.train
+            for mine, theirs in zip(*(host.made(client, number=0) for host in makers), strict=True)
+        )
+
     def state(self, client: int) -> State:
         if client not in self._states:
             return self.problem.method.client(self.problem.task)
         return self._states[client]
-
-    def finish(self, client: int, samples: int, content: Message, state: State, sound: bool) -> Reply:
-        """A client whose work blew up keeps the state it had, and can take part again."""
-        if state and sound:
-            self._states[client] = merged(self.state(client), state)
-        return Reply(client, samples, content, sound)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         return [score(self.problem, server, self.state(client), client) for client in clients]

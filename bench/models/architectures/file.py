@@ -9,7 +9,7 @@ The file's content is part of a cell's identity: an edited file makes new cells.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field
 from torch import nn
@@ -22,6 +22,8 @@ from methods.modules.split_model import SplitModel
 
 
 class ModelFile(ModelSpec):
+    runs_code: ClassVar[bool] = True
+
     path: str = Field(min_length=1)
     """The Python file: absolute, or relative to the current directory."""
     function: str | None = Field(default=None, exclude_if=lambda function: function is None)

@@ -289,7 +289,7 @@ def test_table_files_and_where_to_go_on_are_told(completed: Result) -> None:
         assert completed.files[name][0]
         assert f"  {completed.run / name}\n" in out
     store = re.escape(f"sqlite:///{completed.run.parent}/mlflow.db")
-    assert re.search(rf"^explore: \S*mlflow ui --backend-store-uri {store}$", out, re.M)
+    assert re.search(rf"^explore: \S*mlflow ui --host 127.0.0.1 --backend-store-uri {store}$", out, re.M)
 
 
 def test_mlflow_has_one_run_a_cell_and_one_for_the_suite(completed: Result) -> None:

@@ -206,8 +206,11 @@ def test_a_report_made_again_renews_what_mlflow_shows(mlflow_store: Store, tmp_p
     assert recorded_store(run_dir) is None
     tracker.log_suite(run_dir)
     assert recorded_store(run_dir) == tracker.address
+    outcome = call_bench("report", run_dir, "--format", "md")
+    assert outcome.code == 0 and "stay as they are; give --tracking-uri" in outcome.out
     for _ in range(2):
-        assert call_bench("report", run_dir, "--format", "md").code == 0
+        outcome = call_bench("report", run_dir, "--format", "md", "--tracking-uri", tracker.address)
+        assert outcome.code == 0
     (run,) = [run for run in mlflow_store.runs("quickstart") if "suite_run" in run.data.tags]
     logged = mlflow_store.files(run, "tables") | mlflow_store.files(run, "figures")
     assert logged["tables/quickstart.md"] == (tables / "quickstart.md").read_bytes()

@@ -7,13 +7,14 @@ every average. Client: CE(ϕ(h), y) + λ CE(h·Aᵀ/τ, y).
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.references.plain import Case, FedAvg
+from tests.references.plain import Case, FedAvg, named_state
 
 
 class AnchorMaker(nn.Module):
@@ -35,6 +36,7 @@ class Reference(FedAvg):
         Case({"server_steps": 3, "compactness": False, "server_lr": 0.05}),
         Case({"server_steps": 3, "separation": False, "lam": 0.3, "server_lr": 0.05}, optimiser="adam"),
         Case({"server_steps": 3, "anchor_optimiser": "sgd", "use_projector": False, "server_lr": 0.1}),
+        Case({"server_steps": 3, "share_projector": False, "server_lr": 0.05}),
     )
 
     def embedded(self, model: Any, x: Tensor) -> Tensor:
@@ -50,6 +52,9 @@ class Reference(FedAvg):
 
     def start(self) -> None:
         self.maker = AnchorMaker(self.given.server_start)
+        shared = self.settings.get("share_projector", True)
+        networks = {} if shared else {client: self.given.network() for client in self.given.data}
+        self.own_projectors = {client: network.projector for client, network in networks.items()}
         self.train_anchors()
 
     def train_anchors(self) -> None:
@@ -80,7 +85,24 @@ class Reference(FedAvg):
             term = (h - self.anchors[y]).square().sum(dim=1).mean()
         return plain + self.settings["lam"] * term
 
+    def client_round(self, client: int, number: int) -> Any:
+        model = self.as_seen_by(client)
+        self.train(model, client, number)
+        if client in self.own_projectors:
+            self.own_projectors[client] = model.projector
+        return model
+
+    def as_seen_by(self, client: int) -> Any:
+        """The server's model, with the client's own projector if it has one."""
+        model = copy.deepcopy(self.model)
+        if client in self.own_projectors:
+            model.projector = copy.deepcopy(self.own_projectors[client])
+        return model
+
     def aggregate(self, trained: dict[int, Any], number: int) -> None:
+        if self.own_projectors:  # which are not sent, so the server's stays as it was
+            for model in trained.values():
+                model.projector = self.model.projector
         super().aggregate(trained, number)
         self.train_anchors()
 
@@ -88,5 +110,15 @@ class Reference(FedAvg):
         with torch.no_grad():
             return self.classified(self.model, self.embedded(self.model, x))
 
+    def predict_as(self, client: int, x: Tensor) -> Tensor:
+        model = self.as_seen_by(client)
+        with torch.no_grad():
+            return self.classified(model, self.embedded(model, x))
+
     def server_state(self) -> dict[str, Tensor]:
         return {"anchors": self.anchors}
+
+    def private_state(self, client: int) -> dict[str, Tensor]:
+        if client not in self.own_projectors:
+            return {}
+        return named_state(self.own_projectors[client], "projector.projector")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from scipy.linalg import sqrtm
 from torch import Tensor
 
 from tests.references.plain import Case, FedAvg
@@ -20,6 +21,12 @@ class Reference(FedAvg):
             dtype=torch.float32,
             tolerance=1e-5,
         ),
+        Case(
+            {**SIZES, "variance_floor": 0.05, "covariance": "full", "samples_per_class": 7},
+            model="head",
+            dtype=torch.float32,
+            tolerance=1e-5,
+        ),
     )
 
     def start(self) -> None:
@@ -29,12 +36,13 @@ class Reference(FedAvg):
                 own = x[y == label]
                 if len(own) < self.settings["min_class_count"]:
                     continue
-                weights, means, variances = (part.to(x) for part in self.mixture(own.double(), label))
+                weights, means, spreads = (part.to(x) for part in self.mixture(own.double(), label))
                 draw = self.given.generator("virtual", client, label)
-                which = torch.multinomial(weights, len(own), replacement=True, generator=draw)
-                noise = torch.randn(len(own), x.shape[1], generator=draw)
-                zs.append(means[which] + noise * variances[which].sqrt())
-                ys += [label] * len(own)
+                count = self.settings["samples_per_class"] or len(own)
+                which = torch.multinomial(weights, count, replacement=True, generator=draw)
+                noise = torch.randn(count, x.shape[1], generator=draw)
+                zs.append(means[which] + self.spread(noise, spreads[which]))
+                ys += [label] * count
         draw = self.given.generator("virtual order")
         train_classifier(self.model.classifier, torch.cat(zs), torch.tensor(ys), self.settings, draw)
 
@@ -63,15 +71,29 @@ class Reference(FedAvg):
     def maximised(self, x: Tensor, shares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         counts = shares.sum(dim=0)
         means = shares.T @ x / counts[:, None]
+        if self.settings["covariance"] == "full":
+            floor = self.settings["variance_floor"] * torch.eye(x.shape[1]).to(x)
+            covariances = [x.T.cov(correction=0, aweights=share) + floor for share in shares.T]
+            return counts / len(x), means, torch.stack(covariances)
         away = (x[:, None] - means[None]).square()
         variances = (shares[:, :, None] * away).sum(dim=0) / counts[:, None]
         if self.settings["covariance"] == "spherical":
             variances = variances.mean(dim=1, keepdim=True).expand_as(variances)
         return counts / len(x), means, variances + self.settings["variance_floor"]
 
-    def expected(self, x: Tensor, weights: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-        gaussians = torch.distributions.Normal(means, variances.sqrt())
-        return (weights.log() + gaussians.log_prob(x[:, None]).sum(dim=2)).softmax(dim=1)
+    def expected(self, x: Tensor, weights: Tensor, means: Tensor, spreads: Tensor) -> Tensor:
+        if self.settings["covariance"] == "full":
+            densities = torch.distributions.MultivariateNormal(means, spreads).log_prob(x[:, None])
+        else:
+            densities = torch.distributions.Normal(means, spreads.sqrt()).log_prob(x[:, None]).sum(dim=2)
+        return (weights.log() + densities).softmax(dim=1)
+
+    def spread(self, noise: Tensor, spreads: Tensor) -> Tensor:
+        """Deviations of these variances, or of these covariances by way of their symmetric roots."""
+        if self.settings["covariance"] != "full":
+            return noise * spreads.sqrt()
+        roots = [torch.from_numpy(sqrtm(spread.double().numpy()).real) for spread in spreads]
+        return torch.stack([root.to(row) @ row for root, row in zip(roots, noise, strict=True)])
 
     def server_round(self, number: int) -> None:
         pass

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.references.methods.fedproto_avg import Reference as WithAveragedWeights
 from tests.references.plain import Case, evaluated, named_state
-from tests.references.prototypes import class_means, nearest
+from tests.references.prototypes import class_means, features, nearest
 
 
 class Reference(WithAveragedWeights):
@@ -18,11 +18,14 @@ class Reference(WithAveragedWeights):
         Case({"prototype_weighting": "weighted_mean", "distance": "cosine"}),
         Case({"normalize_prototypes": True, "prediction": "classifier"}, optimiser="adam"),
         Case({"pull": "prototypes", "squared": False}, participation=1.0),
+        Case({"projector": 5, "lam": 3.0}),
+        Case({"projector": 5, "freeze_backbone": True, "prediction": "classifier"}, optimiser="adam"),
     )
 
     def start(self) -> None:
-        super().start()
-        self.own = {client: self.given.network() for client in self.given.data}
+        self.prototypes: dict[int, Tensor] = {}
+        self.uploads: list[dict[int, tuple[Tensor, int]]] = []
+        self.own = {client: self.network(self.given.client_start) for client in self.given.data}
         self.exact_scores = self.settings["prediction"] == "classifier"
 
     def client_round(self, client: int, number: int) -> Any:
@@ -39,7 +42,7 @@ class Reference(WithAveragedWeights):
         if self.settings["prediction"] == "classifier":
             return evaluated(self.own[client], x)
         with torch.no_grad():
-            z = self.own[client].encoder(x)
+            z = features(self.own[client], x)
         return nearest(z, self.prototypes, self.given.classes, self.settings)
 
     def private_state(self, client: int) -> dict[str, Tensor]:

@@ -7,13 +7,14 @@ class, and a class that none of the round's clients holds keeps its prototype.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from tests.references.plain import Case, FedAvg
-from tests.references.prototypes import class_means, global_means, pull
+from tests.references.prototypes import Projected, class_means, features, global_means, pull
 
 
 class Reference(FedAvg):
@@ -22,14 +23,24 @@ class Reference(FedAvg):
         Case({"prototype_weighting": "weighted_mean", "distance": "cosine", "lam": 0.7}),
         Case({"normalize_prototypes": True}, optimiser="adam"),
         Case({"momentum": 0.3, "hierarchical": True}, domains=(0, 1, 1, 2)),
+        Case({"projector": 5, "lam": 3.0}),
+        Case({"projector": 5, "freeze_backbone": True, "lam": 3.0}, optimiser="adam"),
     )
 
+    def network(self, start: Mapping[str, Tensor]) -> Any:
+        """The network that clients train, with the projector's first weights from what they start from."""
+        plain = self.given.network()
+        if self.settings.get("projector") is None:
+            return plain
+        return Projected(plain, start, self.settings.get("freeze_backbone", False))
+
     def start(self) -> None:
+        self.model = self.network(self.given.server_start)
         self.prototypes: dict[int, Tensor] = {}
         self.uploads: list[dict[int, tuple[Tensor, int]]] = []
 
     def loss(self, model: Any, x: Tensor, y: Tensor, client: int, number: int, step: int) -> Tensor:
-        z = model.encoder(x)
+        z = features(model, x)
         plain = F.cross_entropy(model.classifier(model.projector(z)), y)
         if not self.prototypes:
             return plain

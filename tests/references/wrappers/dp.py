@@ -1,6 +1,7 @@
 """DP-FedAvg: McMahan et al., ICLR 2018.
 
-Updates are clipped to S, their sum is divided by the planned m, and noise N(0, (zS/m)²) is added.
+Updates are clipped to S and summed; the sum gets noise of standard deviation zS per number and is divided by
+the planned m.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ def around(inner: Any) -> Any:
         cases = (
             Case({"clip": 0.5, "noise_multiplier": 0.3}),
             Case({"clip": 50.0, "noise_multiplier": 0.001}),
+            Case({"clip": 0.6, "noise_multiplier": 2.0}),  # in round 1, one of two updates is longer
         )
 
         def __init__(self, given: Any) -> None:
@@ -26,16 +28,15 @@ def around(inner: Any) -> Any:
         def aggregate(self, trained: dict[int, Any], number: int) -> None:
             clip, planned = self.privacy["clip"], len(self.given.rounds[number - 1])
             x = flat_parameters(self.model).detach()
-            total = torch.zeros_like(x)
-            for model in trained.values():
-                update = flat_parameters(model).detach() - x
-                total = total + update * min(1.0, clip / float(update.norm()))
             draw = self.given.generator("privacy noise", number - 1)
             drawn = [
                 torch.randn(parameter.shape, generator=draw) for parameter in trained_parameters(self.model)
             ]
-            noise = torch.cat([part.reshape(-1) for part in drawn])
-            size = self.privacy["noise_multiplier"] * clip / planned
-            set_parameters(self.model, x + total / planned + size * noise)
+            total = self.privacy["noise_multiplier"] * clip * torch.cat([part.reshape(-1) for part in drawn])
+            for model in trained.values():
+                update = flat_parameters(model).detach() - x
+                length = float(update.norm())
+                total += update if length <= clip else update / length * clip
+            set_parameters(self.model, x + total / planned)
 
     return Reference

@@ -1,0 +1,106 @@
+"""Cells that are computed together come to the same results as alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from bench.contract.nests import gaps, some
+from bench.contract.rule import Rule
+from bench.contract.runs import SOME, prepared, run, standing
+from bench.contract.stage import PLAIN
+from bench.contract.subject import NotApplicableError, Subject, raised
+from bench.engine.federation import Federation
+from bench.engine.hosts.groups import HostGroups, Request
+from bench.engine.hosts.stacked import StackedHost
+from bench.engine.problem import Problem
+from methods.base import FedAlgorithm
+
+TOLERANCE = 1e-5
+ROUNDS = 2
+SMALLER = 0.8
+"""What numbers are multiplied by to have other values of them."""
+
+
+def _sweeps(subject: Subject) -> Iterator[str]:
+    first = subject.problem(optimiser=PLAIN)
+    if first.task.has_batch_norm:
+        raise NotApplicableError("batch norm cannot be stacked")
+    slower = replace(first.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
+    other = replace(first, method=changed(first.method))
+    problems = [first, other, replace(other, task=slower)]
+    alone = [_standing(problem) for problem in problems]
+    try:
+        together = _together(problems)
+    except Exception as error:
+        yield f"cells with other hyperparameters cannot be computed together: {raised(subject, error)}"
+        return
+    for expected, found in zip(alone, together, strict=True):
+        if missed := gaps(expected, found, TOLERANCE):
+            yield (
+                f"cells that are computed together differ from the same cells alone by up to "
+                f"{max(missed.values()):.2g} in {some(list(missed))}: in local and in losses, numbers of the "
+                "method may be tensors"
+            )
+            return
+
+
+def changed(method: FedAlgorithm) -> FedAlgorithm:
+    """The same method with other numbers, as far as it takes them."""
+    given = method.model_dump()
+    for path, value in _numbers(method, ()):
+        try:
+            method = type(method).model_validate(_with(given, path, SMALLER * value))
+        except ValidationError:
+            continue
+        given = _with(given, path, SMALLER * value)
+    return method
+
+
+def _numbers(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, FedAlgorithm):
+            yield from _numbers(value, (*path, name))
+        elif type(value) is float and value:
+            yield (*path, name), value
+
+
+def _with(given: Mapping[str, Any], path: tuple[str, ...], value: float) -> dict[str, Any]:
+    name, *rest = path
+    return {**given, name: _with(given[name], tuple(rest), value) if rest else value}
+
+
+def _standing(problem: Problem) -> dict[str, Any]:
+    host = StackedHost(problem)
+    return standing(run(problem, host, ROUNDS, SOME), host)
+
+
+def _together(problems: list[Problem]) -> list[dict[str, Any]]:
+    cells = [(host, prepared(problem, host, SOME)) for problem in problems for host in [StackedHost(problem)]]
+    groups = HostGroups()
+    for _ in range(ROUNDS):
+        _advance(groups, cells)
+    return [standing(federation, host) for host, federation in cells]
+
+
+def _advance(groups: HostGroups, cells: list[tuple[StackedHost, Federation]]) -> None:
+    rounds = [federation.advancing() for _, federation in cells]
+    requests = [Request(host, next(round_)) for (host, _), round_ in zip(cells, rounds, strict=True)]
+    for round_, answer in zip(rounds, groups.run(requests), strict=True):
+        if isinstance(answer, Exception):
+            raise answer
+        with suppress(StopIteration):
+            round_.send(answer)
+
+
+SWEEPS = Rule(
+    "sweeps",
+    "Cells that differ in numbers come to the same results together as alone, up to 1e-5.",
+    "Stacking",
+    _sweeps,
+)

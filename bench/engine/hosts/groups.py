@@ -1,0 +1,96 @@
+"""Which cells of a stack are computed together, and what becomes of those that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bench.engine.hosts.base import Asked, Hosts
+from bench.engine.hosts.stacked import StackedHost
+from bench.engine.hosts.together import Share, fit_together, steering, train_together
+from methods.base import Reply
+
+
+class Request(NamedTuple):
+    """What one cell asks for, and the hosts of its clients."""
+
+    hosts: Hosts
+    asked: Asked
+
+    @property
+    def share(self) -> Share:
+        assert isinstance(self.hosts, StackedHost)
+        return Share(self.hosts, dict(self.asked.messages))
+
+
+class HostGroups:
+    """Hosts of cells, divided into those that can be computed together.
+
+    Groups are found when cells first ask, and split when computing them together fails: by the numbers that
+    decide what is computed, or if there are none, into single cells.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[Hosts, int] = {}
+
+    def run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
+        """The replies to each request; an exception where a cell by itself fails."""
+        found: dict[Hosts, list[Reply] | Exception] = {}
+        for group in self._divided(requests):
+            found |= self._answers(group)
+        return [found[request.hosts] for request in requests]
+
+    def together(self, hosts: Hosts) -> int:
+        """How many cells are computed together with this one, itself included."""
+        group = self._groups.get(hosts)
+        return 1 if group is None else list(self._groups.values()).count(group)
+
+    def forget(self, hosts: Hosts) -> None:
+        self._groups.pop(hosts, None)
+
+    def _answers(self, group: Sequence[Request]) -> dict[Hosts, list[Reply] | Exception]:
+        if len(group) == 1:
+            return {group[0].hosts: _alone(group[0])}
+        try:
+            replies = train_together(group[0].asked.number, [request.share for request in group])
+        except Exception:
+            self._split(group)
+            return dict(zip((request.hosts for request in group), self.run(group), strict=True))
+        return {request.hosts: of_cell for request, of_cell in zip(group, replies, strict=True)}
+
+    def _divided(self, requests: Sequence[Request]) -> list[list[Request]]:
+        groups: dict[int, list[Request]] = {}
+        for request in requests:
+            if request.hosts not in self._groups:
+                self._groups[request.hosts] = self._group_of(request, groups)
+            groups.setdefault(self._groups[request.hosts], []).append(request)
+        return list(groups.values())
+
+    def _group_of(self, request: Request, groups: dict[int, list[Request]]) -> int:
+        """That of cells it fits together with, or one of its own."""
+        for group, (other, *_) in groups.items():
+            if (
+                isinstance(request.hosts, StackedHost)
+                and isinstance(other.hosts, StackedHost)
+                and request.asked.phase == other.asked.phase
+                and fit_together(request.hosts, other.hosts, request.asked.number)
+            ):
+                return group
+        return self._new_group()
+
+    def _split(self, group: Sequence[Request]) -> None:
+        values = steering(group[0].asked.number, [request.share for request in group])
+        numbers: dict[object, int] = {}
+        for position, request in enumerate(group):
+            number = numbers.setdefault(values[position] or position, self._new_group() + position)
+            self._groups[request.hosts] = number
+
+    def _new_group(self) -> int:
+        return max(self._groups.values(), default=-1) + 1
+
+
+def _alone(request: Request) -> list[Reply] | Exception:
+    try:
+        return request.hosts.run(*request.asked)
+    except Exception as error:
+        return error

@@ -1,0 +1,216 @@
+"""Cells that are trained together in one process: as if each had run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import Field
+
+from bench.engine.cell_run import CellRun
+from bench.engine.cell_stack import CellStack
+from bench.engine.clock import Clock
+from bench.engine.conditions import Conditions
+from bench.engine.executors import cells_at_once
+from bench.engine.hosts import together as computed_together
+from bench.records.cell_folder import CellFolder
+from bench.records.config import CellConfig
+from bench.scheduling.stacks import stacks
+from bench.suite.loading import load_suite
+from bench.suite.methods import METHODS
+from bench.suite.planning import PlannedCell, plan_cells
+from methods.base import Loss, Message, State, Task
+from methods.fedprox import FedProx
+from tests.kit.cli import TINY, write_suite
+
+ROUNDS = 6
+
+
+def cells_of(folder: Path, rows: list[Any], **sections: Any) -> list[PlannedCell]:
+    training = {**TINY["training"], "rounds": ROUNDS, "epochs": 2}
+    suite = {"training": training, "model": {"name": "mlp"}, "evaluation": {"every": 2}, "seeds": 1}
+    return plan_cells(load_suite(str(write_suite(folder, **{**suite, **sections, "methods": rows}))))
+
+
+def prox(mu: float, lr: float) -> dict[str, Any]:
+    changes = {"mu": mu, "optimiser": {"name": "sgd", "lr": lr}}
+    return {"name": "fedprox", "label": f"{mu} {lr}", "set": changes}
+
+
+ROWS = [prox(0.0, 0.05), prox(0.1, 0.05), prox(0.5, 0.02), prox(0.1, 0.1)]
+
+
+def placed(folder: Path, cells: list[PlannedCell]) -> list[tuple[CellFolder, CellConfig]]:
+    return [(CellFolder(folder / cell.cell_id), cell.config) for cell in cells]
+
+
+def alone(folder: Path, cells: list[PlannedCell]) -> None:
+    for place, config in placed(folder, cells):
+        run = CellRun(place, config, Conditions(executor="stacked"))
+        while not run.done:
+            run.advance()
+
+
+def run_together(folder: Path, cells: list[PlannedCell]) -> CellStack:
+    stack = CellStack(placed(folder, cells), Conditions(executor="stacked"))
+    while stack.running:
+        stack.advance()
+    return stack
+
+
+def records(folder: Path, cell: PlannedCell) -> dict[str, Any]:
+    """All that a cell has left behind but the time it took."""
+    place = CellFolder(folder / cell.cell_id)
+    result = place.result()
+    assert result is not None
+    rounds = [line.model_dump(exclude={"seconds"}, exclude_none=True) for line in place.rounds()]
+    with np.load(place.predictions) as kept:
+        predictions = {name: kept[name].tolist() for name in kept.files}
+    return {"rounds": rounds, "final": result.final.model_dump(), "predictions": predictions}
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, Mapping):
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            assert_same(found[key], value)
+    elif isinstance(expected, list):
+        for mine, theirs in zip(found, expected, strict=True):
+            assert_same(mine, theirs)
+    else:
+        assert found == (pytest.approx(expected, abs=1e-5) if isinstance(expected, float) else expected)
+
+
+@pytest.fixture
+def joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many cells every joint computation had."""
+    sizes: list[int] = []
+    real = computed_together.stacked_works
+
+    def counted(number: int, cells: Any, *rest: Any) -> Any:
+        sizes.append(len(cells))
+        return real(number, cells, *rest)
+
+    monkeypatch.setattr(computed_together, "stacked_works", counted)
+    return sizes
+
+
+def test_a_stack_leaves_the_records_of_cells_that_ran_alone(tmp_path: Path, joint_calls: list[int]) -> None:
+    cells = cells_of(tmp_path, ROWS)
+    alone(tmp_path / "alone", cells)
+    joint_calls.clear()
+    assert not run_together(tmp_path / "stack", cells).failed
+    assert set(joint_calls) == {len(ROWS)}
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+    finals = {str(records(tmp_path / "stack", cell)["rounds"]) for cell in cells}
+    assert len(finals) == len(ROWS)  # the rates make a difference, so it is not one cell four times
+
+
+def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path) -> None:
+    cells = cells_of(tmp_path, ROWS[1:])
+    alone(tmp_path / "alone", cells)
+    conditions = Conditions(executor="stacked", checkpoint_seconds=0)
+    stack = CellStack(placed(tmp_path / "stack", cells), conditions)
+    for _ in range(3):
+        stack.advance()
+    # One cell is further than the others, as it is if a kill comes between two checkpoints.
+    stack.running[0].advance()
+    del stack
+    again = CellStack(placed(tmp_path / "stack", cells), conditions)
+    assert sorted(cell.rounds_done for cell in again.running) == [3, 3, 4]
+    while again.running:
+        again.advance()
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_a_cell_that_diverges_leaves_the_others_alone(tmp_path: Path) -> None:
+    cells = cells_of(tmp_path, [prox(0.1, 0.05), prox(0.1, 1e30), prox(0.1, 0.02)])
+    alone(tmp_path / "alone", cells)
+    run_together(tmp_path / "stack", cells)
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+    assert CellFolder(tmp_path / "stack" / cells[1].cell_id).rounds()[-1].dropped > 0
+
+
+class Choosy(FedProx):
+    """Has a number that decides what is computed, and one that breaks it."""
+
+    label = "Choosy"
+    shift: float = Field(default=0.0, ge=0)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        plain = super().objective(task, client, message)
+        if self.shift > 2:
+            raise RuntimeError("broken on purpose")
+        return plain if self.shift < 1 else lambda params, batch: self.shift * plain(params, batch)
+
+
+def test_numbers_that_steer_divide_a_stack_and_a_broken_cell_fails_alone(
+    tmp_path: Path, joint_calls: list[int]
+) -> None:
+    name = METHODS.resolve(Choosy)
+    rows = [
+        {"name": name, "label": f"{shift} {mu}", "set": {"shift": shift, "mu": mu}}
+        for shift, mu in ((0.0, 0.1), (0.0, 0.2), (1.5, 0.1), (1.5, 0.2), (3.0, 0.1))
+    ]
+    cells = cells_of(tmp_path, rows)
+    alone(tmp_path / "alone", cells[:-1])
+    joint_calls.clear()
+    stack = run_together(tmp_path / "stack", cells)
+    assert {folder.path.name: str(error) for folder, error in stack.failed.items()} == {
+        cells[-1].cell_id: "broken on purpose"
+    }
+    assert joint_calls.count(2) >= 2 * ROUNDS  # both pairs, in every round
+    for cell in cells[:-1]:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_methods_that_make_the_same_samples_share_them(tmp_path: Path, joint_calls: list[int]) -> None:
+    made = {"step1_samples": 20, "step2_samples": 20}
+    rows = [
+        {"name": "ggeur+fedprox", "label": str(mu), "set": {**made, "inner": {"mu": mu}}} for mu in (0.1, 0.5)
+    ]
+    rows.append({"name": "ggeur+fedprox", "label": "more", "set": {**made, "step1_samples": 30}})
+    cells = cells_of(tmp_path, rows, model={"name": "head"}, encoder="pixels")
+    alone(tmp_path / "alone", cells)
+    joint_calls.clear()
+    run_together(tmp_path / "stack", cells)
+    assert set(joint_calls) == {1, 2}
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_time_is_divided_among_the_cells_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(Clock, "_now", staticmethod(lambda: (now[0], 2 * now[0])))
+    clock = Clock()
+    now[0] = 1
+    clock.shared_by(4)
+    now[0] = 9
+    assert (clock.wall, clock.processor) == (1 + 2, 2 + 4)
+    clock.shared_by(1)
+    now[0] = 10
+    assert clock.wall == 4
+
+
+def test_stacks_are_cells_of_one_seed_and_setting_and_keep_all_processes_busy(tmp_path: Path) -> None:
+    cells = cells_of(tmp_path, [*ROWS, "fedavg"], seeds=2)
+    found = stacks(cells, most=24, processes=1)
+    assert sorted(len(stack) for stack in found) == [1, 1, 4, 4]
+    assert all(len({(cell.method, cell.seed) for cell in stack}) == 1 for stack in found)
+    assert max(len(stack) for stack in stacks(cells, most=3, processes=1)) == 3
+    assert max(len(stack) for stack in stacks(cells, most=24, processes=2)) == 2
+    assert sorted(cell.cell_id for stack in found for cell in stack) == sorted(c.cell_id for c in cells)
+
+
+@pytest.mark.parametrize(("model", "several"), [("mlp", True), ("cnn", False)])
+def test_only_models_that_are_stacked_take_several_cells(tmp_path: Path, model: str, several: bool) -> None:
+    (cell,) = cells_of(tmp_path, ["fedavg"], model={"name": model})
+    problem = CellRun(CellFolder(tmp_path / "cell"), cell.config, Conditions()).assembled.problem
+    assert (cells_at_once(problem, "auto")[0] > 1) is several
+    assert cells_at_once(problem, "loop")[0] == 1
