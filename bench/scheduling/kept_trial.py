@@ -63,7 +63,10 @@ class KeptTrial(tune.Trainable):
                 raise
             self._failed = error
             self.fail(error)
-        return {**self.standing(), NEWS: self._desk.news()}
+        report = {**self.standing(), NEWS: self._desk.news()}
+        if self._failed is not None:
+            report[tune.result.DONE] = False  # so that Tune asks once more, and gets the failure
+        return report
 
     def fail(self, error: Exception) -> None:
         """Leave the reason in the first cell's folder."""
