@@ -82,8 +82,8 @@ class RayHosts:
             self.close()
             raise RuntimeError(
                 f"the {count} hosts of this cell were not up after {READY_SECONDS:g} s: the nodes are too "
-                f"busy to start them, or have no room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU "
-                "each; use fewer --hosts or smaller shares"
+                f"busy, or have no room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU each; use "
+                "fewer --hosts or smaller shares"
             ) from None
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
