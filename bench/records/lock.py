@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -84,9 +85,18 @@ def _shown(part: Path) -> str:
 def _held(file: Path, busy: str) -> Iterator[None]:
     lock = FileLock(file)
     try:
-        lock.acquire(timeout=PATIENCE)
+        with warnings.catch_warnings():
+            # filelock would warn, and use a lock that a killed driver leaves behind
+            warnings.simplefilter("error")
+            lock.acquire(timeout=PATIENCE)
     except Timeout:
         raise UserError(busy) from None
+    except (OSError, Warning) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UserError(
+            f"cannot lock {file} ({reason}), as on a disk without file locks; have it mounted with them, or "
+            "choose another --out"
+        ) from None
     try:
         yield
     finally:

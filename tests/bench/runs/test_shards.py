@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -123,6 +125,21 @@ def test_locks_keep_out_who_would_train_the_same_cells(
         assert first and not second
     with alone(run, "bench run"), in_turn(run, 0) as again:
         assert again
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_costs_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)  # no such disk is at hand
+    with (
+        pytest.raises(UserError, match="as on a disk without file locks"),
+        alone(tmp_path / "tiny", "bench run"),
+    ):
+        pass
 
 
 @pytest.mark.xdist_group("ray")
