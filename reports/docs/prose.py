@@ -13,9 +13,8 @@ def prose(text: str) -> str:
     """Paragraphs as they are, equations on lines of their own as blocks; nothing turns into markup."""
     blocks = []
     for equation, lines in groupby(text.splitlines(), key=lambda line: line.startswith(INDENTED)):
-        parts = lines if equation else map(_escaped, lines)
-        part = "\n".join(parts)
-        blocks.append(f"\n```text\n{part}\n```\n" if equation else part)
+        shown = "\n".join(line if equation else _escaped(line) for line in lines)
+        blocks.append(f"\n```text\n{shown}\n```\n" if equation else shown)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(blocks)).strip()
 
 
