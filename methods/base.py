@@ -90,7 +90,9 @@ class FedAlgorithm(BaseModel, ABC):
     losses there is no branch on the value of a tensor (use `torch.where`, or `where` for trees), no
     `.item()`, `float()` or `int()` of a tensor, and no shape that depends on a client's data: states have the
     same shapes for all clients. Branches on hyperparameters and on which keys a message has are fine.
-    `batches.steps` and `batches.samples` may be tensors.
+    `batches.steps` and `batches.samples` may be tensors. Cells that differ in numbers alone are stacked, too:
+    then these hyperparameters are tensors, and `always(self.mu, 0)` of `methods.core.numbers` is the way to
+    leave out a term. Other branches on numbers work; cells with different values are then computed apart.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;

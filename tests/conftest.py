@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +36,30 @@ def ray_session(bench_cache: Path) -> Iterator[None]:
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def gpu_session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder and what `tests.kit.gpu_session` did in it; also for the xdist group "ray" alone."""
+    from tests.kit.cli import environment, write_suite
+    from tests.kit.places import REPOSITORY
+    from tests.kit.tune import Package, tiny_suite
+
+    folder = tmp_path_factory.mktemp("gpu-session")
+    for kind in ("run", "tune"):
+        (folder / kind).mkdir()
+    write_suite(folder / "run")
+    tiny_suite(folder / "tune", rounds=2)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kit.gpu_session", folder],
+        cwd=REPOSITORY,
+        env=environment(PYTHONPATH=Package(folder / "site").path),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=900,
+    )
+    return folder, json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")

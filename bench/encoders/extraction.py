@@ -22,6 +22,7 @@ from bench.data.base import Split
 from bench.encoders.loading import Encoder
 from bench.encoders.progress import Report
 from bench.encoders.sentences import SentenceEncoder
+from bench.errors import UserError
 from bench.memory import keep_freed_memory, return_freed_memory
 from bench.records.files import read_json, write_json
 
@@ -140,6 +141,6 @@ def _taken_up(
             return None
         arrays = {file: np.load(folder / file, mmap_mode="r+") for file in splits}
         done = int(state["done"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (UserError, OSError, ValueError, KeyError, TypeError):
         return None
     return (arrays, done) if all(array.dtype == stored for array in arrays.values()) else None

@@ -60,7 +60,7 @@ def remembered_sha256(file: Path, cache_root: Path) -> str:
     note = cache_root / "weights" / f"{hashlib.sha256(state.encode()).hexdigest()[:16]}.json"
     try:
         return str(read_json(note)["sha256"])
-    except (OSError, ValueError, KeyError):
+    except (UserError, OSError, KeyError):
         checksum = sha256_of(file)
     with suppress(OSError):  # a cache that cannot be written to may still hold the embeddings
         note.parent.mkdir(parents=True, exist_ok=True)

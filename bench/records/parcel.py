@@ -34,8 +34,10 @@ _TAKEN = ".taken-"
 class Parcel:
     """News of one cell."""
 
+    first: bool = False
+    """Whether it is the first of a process, which replaces the rounds and ends an earlier failure."""
     offset: int = 0
-    """Where in rounds.jsonl the lines belong; 0 in the first parcel of a process, which replaces the file."""
+    """Where in rounds.jsonl the lines belong."""
     rounds: bytes = b""
     checkpoint: tuple[int, Mapping[str, Content]] | None = None
     """The number of rounds done, and the files."""
@@ -44,10 +46,19 @@ class Parcel:
     error: bytes | None = None
     result: bytes | None = None
 
-    def deliver(self, folder: CellFolder, config: CellConfig) -> None:
-        """Put everything in its place; the result comes last, as its presence means done."""
-        folder.open(config)
-        if self.offset == 0:
+    def __bool__(self) -> bool:
+        """Whether there is anything in it; the first of a process says that it has begun."""
+        return any((self.first, self.rounds, self.checkpoint, self.files, self.error, self.result))
+
+    def deliver(self, folder: CellFolder, config: CellConfig | None) -> None:
+        """Put everything in its place; the result comes last, as its presence means done.
+
+        The first parcel of a process comes with the configuration.
+        """
+        if config is not None:
+            folder.open(config)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if self.first:
             folder.forget_failure()
         self._write_rounds(folder.rounds_file)
         if self.checkpoint is not None:
@@ -62,7 +73,7 @@ class Parcel:
             folder.remove_checkpoints()
 
     def _write_rounds(self, file: Path) -> None:
-        if self.offset == 0:
+        if self.first:
             with replacing(file) as draft:
                 draft.write_bytes(self.rounds)
         elif self.rounds:
@@ -76,6 +87,7 @@ def contents(folder: CellFolder) -> Parcel:
     """What a process needs in order to resume the cell, or to see that it is done."""
     saved = latest_checkpoint(folder.checkpoints)
     return Parcel(
+        first=True,
         rounds=_bytes(folder.rounds_file) or b"",
         checkpoint=saved and (saved[0], {file.name: file.read_bytes() for file in saved[1].iterdir()}),
         result=_bytes(folder.path / RESULT),
@@ -87,21 +99,30 @@ class Outbox:
 
     def __init__(self, folder: CellFolder, by_path: bool) -> None:
         self._folder, self._by_path = folder, by_path
-        self._packed = 0
+        self._first, self._packed = True, 0
+        self._endings: dict[str, bytes | None] = {}
 
     def pack(self) -> Parcel:
         folder = self._folder
         lines = self._new_lines()
         parcel = Parcel(
+            first=self._first,
             offset=self._packed,
             rounds=lines,
             checkpoint=self._checkpoint(),
             files={str(file.relative_to(folder.path)): self._taken(file) for file in self._others()},
-            error=_bytes(folder.path / ERROR),
-            result=_bytes(folder.path / RESULT),
+            error=self._ending(ERROR),
+            result=self._ending(RESULT),
         )
-        self._packed += len(lines)
+        self._first, self._packed = False, self._packed + len(lines)
         return parcel
+
+    def _ending(self, name: str) -> bytes | None:
+        """The content of such a file, if it is news; it stays, as the process may look at it."""
+        content = _bytes(self._folder.path / name)
+        known = self._endings.get(name)
+        self._endings[name] = content
+        return None if content == known else content
 
     def _new_lines(self) -> bytes:
         if not self._folder.rounds_file.is_file():

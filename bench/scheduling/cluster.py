@@ -23,8 +23,12 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
     if address is not None:
         _refuse_client(address)
         _refuse_dead(address)
-    if ray.is_initialized():
-        return
+    if not ray.is_initialized():
+        _start(address, cpus, gpus)
+    check_versions(_alive())
+
+
+def _start(address: str | None, cpus: int | None, gpus: float | None) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": cpus, "num_gpus": gpus}
@@ -42,8 +46,6 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
     if threading.current_thread() is threading.main_thread():
         # As for Ctrl-C; Ray's own handler would abort the process in the middle of a write.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if address is not None:
-        check_versions(_alive())
 
 
 def _keep_quiet() -> None:

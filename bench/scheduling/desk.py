@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
@@ -30,6 +31,16 @@ class Job:
     home: Home
 
 
+class News(NamedTuple):
+    """What is new of a cell."""
+
+    folder: CellFolder
+    """The driver's."""
+    config: CellConfig | None
+    """With the first news of a process alone."""
+    parcel: Parcel
+
+
 class Desk:
     """The scratch folders of a job's cells, with what an earlier attempt has delivered of them."""
 
@@ -46,14 +57,18 @@ class Desk:
         for (folder, config), (kept, _) in zip(self.cells, job.cells, strict=True):
             job.home.contents(kept).deliver(folder, config)
         self._outboxes = {
-            number: Outbox(folder, by_path=here)
-            for number, (folder, _) in enumerate(self.cells)
+            kept: Outbox(folder, by_path=here)
+            for (folder, _), (kept, _) in zip(self.cells, job.cells, strict=True)
             if not folder.is_done
         }
+        self._unfinished = [(kept, config) for kept, config in job.cells if kept in self._outboxes]
 
-    def news(self) -> list[tuple[int, Parcel]]:
-        """Positions of cells, each with what is new since the last call; of finished cells there is none."""
-        return [(number, outbox.pack()) for number, outbox in self._outboxes.items()]
+    def news(self) -> list[News]:
+        """What is new since the last call; nothing of cells that were done before."""
+        parcels = [(kept, config, self._outboxes[kept].pack()) for kept, config in self._unfinished]
+        return [
+            News(kept, config if parcel.first else None, parcel) for kept, config, parcel in parcels if parcel
+        ]
 
     def clear(self) -> None:
         """Remove the scratch folders; what was packed before is safe with the driver."""

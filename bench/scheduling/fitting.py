@@ -42,7 +42,8 @@ def fit(
             verbose=0,
             failure_config=tune.FailureConfig(max_failures=retries),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            callbacks=[receiver, *callbacks],
+            stop=receiver,
+            callbacks=list(callbacks),
         ),
     )
     with watched(), survived():

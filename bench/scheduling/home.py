@@ -122,6 +122,7 @@ def _places() -> dict[str, str]:
 def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]:
     """Home for the duration of a run; in a cluster that was joined, with somebody who answers other nodes."""
     node = ray.get_runtime_context().get_node_id()
+    joined = joined or sum(each["Alive"] for each in ray.nodes()) > 1
     name = f"bench-storeroom-{uuid.uuid4().hex}" if joined else ""
     with run.scratch() as scratch:
         places = _places()

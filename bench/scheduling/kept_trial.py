@@ -11,7 +11,7 @@ from bench.errors import UserError
 from bench.scheduling.desk import Cells, Desk, Job
 
 NEWS = "news"
-"""The key of a result that holds what is new of the cells, as pairs of a position and a parcel."""
+"""The key of a result that holds what is new of the cells."""
 
 
 class KeptTrial(tune.Trainable):
@@ -63,7 +63,10 @@ class KeptTrial(tune.Trainable):
                 raise
             self._failed = error
             self.fail(error)
-        return {**self.standing(), NEWS: self._desk.news()}
+        report = {**self.standing(), NEWS: self._desk.news()}
+        if self._failed is not None:
+            report[tune.result.DONE] = False  # so that Tune asks once more, and gets the failure
+        return report
 
     def fail(self, error: Exception) -> None:
         """Leave the reason in the first cell's folder."""
@@ -89,11 +92,11 @@ class KeptTrial(tune.Trainable):
         return True
 
 
-class Receiver(tune.Callback):
-    """Puts what comes with a trial's results in its place, before anybody else in the driver looks there.
+class Receiver(tune.Stopper):
+    """Puts what comes with a trial's results in its place. It stops nothing.
 
-    Nothing of it stays in the result, which Tune keeps. Tune copies its callbacks to disk, where this one is
-    of no use.
+    Of all who are told of a result, Tune asks the stopper first, so that everybody else finds the records
+    there. Nothing of it stays in the result, which Tune keeps.
     """
 
     def __init__(self) -> None:
@@ -101,20 +104,23 @@ class Receiver(tune.Callback):
         """What kept it from writing, such as a full disk."""
 
     def __getstate__(self) -> dict[str, Any]:
+        """Tune copies its stopper to disk, where this one is of no use."""
         return {"problem": None}
 
-    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **_: Any) -> None:
-        job: Job = trial.config["job"]
-        for position, parcel in result.pop(NEWS, ()):
-            folder, config = job.cells[position]
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        for news in result.pop(NEWS, ()):
             try:
-                parcel.deliver(folder, config)
+                news.parcel.deliver(news.folder, news.config)
             except OSError as error:
                 self.problem = UserError(
-                    f"cannot write {folder.path}: {error.strerror}; make room there, or choose another "
+                    f"cannot write {news.folder.path}: {error.strerror}; make room there, or choose another "
                     "folder with --out, and run the same command again to resume"
                 )
                 raise
             except UserError as error:
                 self.problem = error
                 raise
+        return False
+
+    def stop_all(self) -> bool:
+        return False

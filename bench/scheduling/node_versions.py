@@ -23,7 +23,7 @@ def versions_there() -> dict[str, str]:
 
 def check_versions(nodes: Sequence[Mapping[str, Any]]) -> None:
     """A UserError names the first node whose code differs from that of this process."""
-    here, own = ray.get_runtime_context().get_node_id(), code_versions()
+    here = ray.get_runtime_context().get_node_id()
     answers = {
         node["NodeManagerAddress"]: versions_there.options(
             scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
@@ -32,7 +32,7 @@ def check_versions(nodes: Sequence[Mapping[str, Any]]) -> None:
         if node["NodeID"] != here
     }
     for address, answer in answers.items():
-        _compare(address, _versions_of(address, answer), own)
+        _compare(address, _versions_of(address, answer), code_versions())
 
 
 def _versions_of(address: str, answer: Any) -> dict[str, str]:

@@ -81,9 +81,9 @@ class RayHosts:
         except GetTimeoutError:
             self.close()
             raise RuntimeError(
-                f"the {count} hosts of this cell were not up after {READY_SECONDS:g} s: the cluster has no "
-                f"room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU each; use fewer --hosts or "
-                "smaller shares"
+                f"the {count} hosts of this cell were not up after {READY_SECONDS:g} s: the nodes are too "
+                f"busy, or have no room for {conditions.cpus:g} CPU and {conditions.gpus:g} GPU each; use "
+                "fewer --hosts or smaller shares"
             ) from None
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:

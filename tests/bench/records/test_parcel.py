@@ -140,5 +140,16 @@ def test_a_failure_travels_and_is_forgotten_by_the_next_attempt(
     assert kept.failure() is None
 
 
+def test_a_failure_is_news_once(kept: CellFolder, scratch: CellFolder, config: CellConfig) -> None:
+    """Other cells of the process go on."""
+    outbox = Outbox(scratch, by_path=False)
+    scratch.fail(RuntimeError("broken"))
+    outbox.pack().deliver(kept, config)
+    parcel = outbox.pack()
+    assert not parcel
+    parcel.deliver(kept, None)
+    assert kept.failure() == "RuntimeError: broken"
+
+
 def test_of_a_cell_that_was_never_opened_there_is_nothing(kept: CellFolder) -> None:
-    assert contents(kept) == Parcel()
+    assert contents(kept) == Parcel(first=True)

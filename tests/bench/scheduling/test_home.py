@@ -68,8 +68,8 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
         ((folder, _),) = desk.cells
         assert own_place in folder.path.parents
         advance(CellRun(folder, config, conditions), rounds)
-        for _, parcel in desk.news():
-            parcel.deliver(kept, config)
+        for news in desk.news():
+            news.parcel.deliver(news.folder, news.config)
         desk.clear()
         assert list(own_place.iterdir()) == []
     alone = CellRun(CellFolder(tmp_path / "alone"), config, Conditions())
@@ -118,8 +118,8 @@ def test_at_home_nothing_is_copied_and_nothing_is_left(
         desk = Desk(Job([(run.cell("cells/one"), config)], Conditions(), home))
         ((folder, _),) = desk.cells
         advance(CellRun(folder, config, Conditions()), config.training.rounds)
-        ((_, parcel),) = desk.news()
-        assert all(isinstance(content, Path) for content in parcel.files.values())
-        parcel.deliver(run.cell("cells/one"), config)
+        (news,) = desk.news()
+        assert all(isinstance(content, Path) for content in news.parcel.files.values())
+        news.parcel.deliver(news.folder, news.config)
         assert run.cell("cells/one").is_done
     assert [entry.name for entry in tmp_path.iterdir()] == ["cells"]

@@ -182,6 +182,7 @@ def assert_nothing_lost_and_nothing_twice(work: Tuning, lost: int) -> None:
 
 def assert_as_undisturbed(work: Tuning, folder: Path) -> None:
     """The same numbers, values and records as if nothing had happened, and Ray had never been there."""
+    work.package.take(0)
     expected = Journal(folder / "trials.jsonl")
     for number in range(TRIALS):
         values = work.search.suggestion(number, expected.trials)

@@ -1,81 +1,29 @@
-"""Searches on Ray: packed on a GPU by share, early stops, budgets of rounds, trials that fail.
-
-In one session of Ray and with few workers, since every search starts new ones, and that is what takes time.
-Ray counts GPUs without looking at them.
-"""
+"""Searches on Ray: packed on a GPU by share, early stops, budgets of rounds, trials that fail."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.search.tuned import load_tuned
-from tests.kit.cli import Outcome, assert_one_sentence, environment
-from tests.kit.places import REPOSITORY
-from tests.kit.tune import Package, journal, tiny_suite
+from tests.kit.cli import Outcome, assert_one_sentence
+from tests.kit.tune import journal
 
 pytestmark = pytest.mark.xdist_group("ray")
 
-SESSION = """
-import json, sys
-from pathlib import Path
-from bench.scheduling.cluster import start_ray
-from tests.kit.cli import call_bench
-from tests.kit.tune import Package
 
-folder = Path(sys.argv[1])
-package = Package(folder / "site")
-start_ray(cpus=8, gpus=1)
-
-
-def tune(name, *more):
-    command = ["tune", "--suite", folder / "tiny.yaml", "--method", "steady", "--out", folder / name]
-    command += ["--tracking-uri", f"sqlite:///{folder}/mlflow.db"]
-    variables = {"PYTHONPATH": package.path}
-    return call_bench(*command, "--tuned-dir", folder / name / "tuned", *more, **variables)
-
-
-outcomes = {}
-package.together(3)
-few = ["--rounds", "1", "--trials", "3", "--scheduler", "none"]
-outcomes["shared"] = tune("shared", *few, "--gpus-per-trial", "0.3")
-package.keep("shared")
-package.alone()
-outcomes["greedy"] = tune("greedy", "--gpus-per-trial", "2")
-rates = "training.optimiser.lr=1e30,1e31,0.05"
-grid = ["--space", "paper", "--search", "grid", "--sweep", rates, "--sweep", "steady.shift=0.5,0.6"]
-cpu = ["--gpus-per-trial", "0", "--max-concurrent", "1", "--scheduler", "none", "--rounds", "2"]
-outcomes["diverging"] = tune("diverging", *grid, *cpu, "--trials", "20")
-outcomes["giving up"] = tune("giving up", *grid, *cpu, "--trials", "20", "--max-failures", "2")
-asha = ["--gpus-per-trial", "0", "--max-concurrent", "2", "--search", "random", "--rounds", "9"]
-outcomes["rounds"] = tune("rounds", *asha, "--trials", "6", "--budget", "rounds")
-print(json.dumps(outcomes))
-"""
+@pytest.fixture(scope="module")
+def folder(gpu_session: tuple[Path, dict[str, Any]]) -> Path:
+    return gpu_session[0]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tune-ray")
-
-
-@pytest.fixture(scope="module")
-def outcomes(folder: Path) -> dict[str, Outcome]:
-    package = Package(folder / "site")
-    tiny_suite(folder, rounds=2)
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION, folder],
-        env=environment(PYTHONPATH=f"{package.path}:{REPOSITORY}"),
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=600,
-    )
-    return {name: Outcome(*outcome) for name, outcome in json.loads(done.stdout.splitlines()[-1]).items()}
+def outcomes(gpu_session: tuple[Path, dict[str, Any]]) -> dict[str, Outcome]:
+    names = ("shared", "greedy", "diverging", "giving up", "rounds")
+    return {name: Outcome(*gpu_session[1][name]) for name in names}
 
 
 def trials_of(folder: Path, name: str) -> dict[int, dict[str, Any]]:
