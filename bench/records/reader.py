@@ -80,6 +80,12 @@ class CellRecord:
         return entry if isinstance(entry, Mapping) else {}
 
     @property
+    def tuned_values(self) -> Mapping[str, Any]:
+        """What a search chose for the cell's method: key → value; empty if it kept the defaults."""
+        found = self.chosen.get("set")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
     def dropped(self) -> int:
         """How many of the clients' replies held NaN or infinity and were left out."""
         return self.result.dropped if self.result else 0

@@ -30,7 +30,7 @@ def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
 
 def _tuned(cell: CellRecord) -> dict[str, Any]:
     """What a search chose for the cell's method: dotted key → value."""
-    return {f"{cell.method}.{key}": value for key, value in (cell.chosen.get("set") or {}).items()}
+    return {f"{cell.method}.{key}": value for key, value in cell.tuned_values.items()}
 
 
 def _as_yaml(value: Any) -> str:

@@ -74,8 +74,8 @@ class Standing:
     @property
     def tuned(self) -> Mapping[str, Any] | None:
         """What a search chose beyond the defaults; None if the row was not tuned."""
-        chosen = self.row.cells[0].chosen
-        return chosen.get("set") or {} if chosen else None
+        first = self.row.cells[0]
+        return first.tuned_values if first.chosen else None
 
 
 @dataclass(frozen=True)
