@@ -66,7 +66,7 @@ def two_nodes(home: Path, abroad: Path, **variables: str) -> Iterator[TwoNodes]:
             if wait_until(lambda: both() or started.poll() is not None, SECONDS) and both():  # noqa: B023
                 break
             kill_session(started)
-        assert both(), "the second node did not come up"
+        assert second is not None and both(), "the second node did not come up"
         yield TwoNodes(cluster.address, second, scratch)
     finally:
         if second is not None:
