@@ -174,6 +174,8 @@ class _Reporter(tune.Callback):
         for folder, config in job.cells:
             if config.cell_id in cells and config.cell_id not in self._finished and folder.is_done:
                 self._finished.add(config.cell_id)
+                if result := folder.result():
+                    self._watcher.advanced(config.cell_id, result.rounds, result.final.avg)
                 self._watcher.finished(config.cell_id)
 
     def _try_again(self, job: Job) -> None:
