@@ -49,7 +49,7 @@ def two_nodes(home: Path, abroad: Path, **variables: str) -> Iterator[TwoNodes]:
     own = environment(BENCH_CACHE=str(abroad / "cache"), TMPDIR=str(scratch), **variables)
 
     def both() -> bool:
-        return sum(node["Alive"] for node in cluster.global_state.node_table()) == 2
+        return bool(sum(node["Alive"] for node in cluster.global_state.node_table()) == 2)
 
     second = None
     try:
