@@ -62,7 +62,7 @@ def write_suite(folder: Path, **changes: Any) -> Path:
     return file
 
 
-def run_bench(*arguments: object, timeout: float = 1200, **variables: str) -> Outcome:
+def run_bench(*arguments: object, timeout: float = 480, **variables: str) -> Outcome:
     """`bench` in a process of its own; whatever it leaves behind is ended."""
     process = start_bench(*arguments, **variables)
     try:
