@@ -78,9 +78,11 @@ def families_of(rows: Sequence[RowScores], wrapper: str) -> list[Family]:
     for base, default in bases:
         plain = [row for row in rows if (row.method, row.default) == (base, default)]
         wrapped = [row for row in rows if (row.method, row.default) == (prefix + base, default)]
+        # A default row that equals the tuned one is not there; the tuned one's name will do.
+        labels = [row.label for row in plain or rows if row.method == base]
+        shown = labels[0].removesuffix(DEFAULT_ROW) if labels else base
         named: dict[str, RowScores] = {}
         for row in wrapped:
-            shown = plain[0].label.removesuffix(DEFAULT_ROW) if plain else base
             name = _column_name(row.label.removesuffix(DEFAULT_ROW), shown, wrapper)
             named[row.label if name in named else name] = row
         families.append(Family(plain[0] if plain else None, named))

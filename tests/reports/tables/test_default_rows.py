@@ -87,3 +87,20 @@ def test_wrapped_default_rows_are_families_of_their_own(tmp_path: Path) -> None:
     assert [row.label for row in table.rows] == ["FedAvg", "FedAvg (default)"]
     assert entry(table, "FedAvg", "AVG gain").text == "+10.00 ± 0.00"
     assert entry(table, "FedAvg (default)", "AVG gain").text == "+20.00 ± 0.00"
+
+
+def test_a_wrapped_default_row_without_its_plain_one_stays_in_the_wrapper_s_column(tmp_path: Path) -> None:
+    """A search that keeps the default leaves one plain row, while the wrapped method may have two."""
+    cells = [
+        *seeds("fedavg", FIVE_FEDAVG, label="FedAvg"),
+        *seeds("ggeur+fedavg", FIVE_FEDLSA, label="GGEUR+FedAvg"),
+        *seeds("ggeur+fedavg", WORSE, label="GGEUR+FedAvg (default)"),
+    ]
+    shape = {"kind": "wrapped", "wrapper": "ggeur"}
+    (table, *_) = tables_of(load_run(write_run(tmp_path, cells, tuning=TUNING, table=shape)))
+    assert [name for name in table.columns if name.startswith("AVG")] == [
+        "AVG plain",
+        "AVG GGEUR",
+        "AVG gain",
+    ]
+    assert [each.label for each in table.rows] == ["FedAvg", "GGEUR+FedAvg (default)"]
