@@ -41,7 +41,7 @@ class Session:
         grid = ["--space", "paper", "--search", "grid", "--sweep", rates, "--sweep", "steady.shift=0.5,0.6"]
         cpu = ["--gpus-per-trial", "0", "--max-concurrent", "1", "--scheduler", "none", "--rounds", "2"]
         found["diverging"] = self.tune("diverging", *grid, *cpu, "--trials", "20")
-        found["giving up"] = self.tune("giving up", *grid, *cpu, "--trials", "20", "--max-failures", "2")
+        found["giving up"] = self.tune("giving up", *grid, *cpu, "--trials", "8", "--max-failures", "2")
         asha = ["--gpus-per-trial", "0", "--max-concurrent", "2", "--search", "random", "--rounds", "9"]
         found["rounds"] = self.tune("rounds", *asha, "--trials", "6", "--budget", "rounds")
         return found
