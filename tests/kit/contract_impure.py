@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, Reply, State, Task, Tree
@@ -113,6 +113,16 @@ class CannotBeStacked(ChangesLoss):
 class OtherWhenStacked(ChangesLoss):
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
         return (0.1 if batch.stacked else 0.2) * params.only(task.trainable).sqnorm()
+
+
+class OtherInSweeps(ChangesLoss):
+    """Takes a number that is a tensor for no number."""
+
+    mu: float = Field(default=0.1, ge=0)
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        weight = self.mu if isinstance(self.mu, float) else 0.0
+        return weight * params.only(task.trainable).sqnorm()
 
 
 # What travels

@@ -20,6 +20,7 @@ LAYERS = (
     "frames",
     "report",
     "site",
+    "docs",
 )
 
 

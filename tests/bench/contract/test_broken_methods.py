@@ -52,6 +52,7 @@ CASES = [
     (impure.CountsPadding, "stacking", "so padded samples or steps count"),
     (impure.CannotBeStacked, "stacking", "local cannot be stacked"),
     (impure.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
+    (impure.OtherInSweeps, "sweeps", "cells that are computed together differ from the same cells alone"),
     (broken.OneAfterTheOther, "hosts", "clients on two hosts come to other results than on one"),
     (impure.CountsOnObject, "resume", "a resumed run comes to other states"),
     (broken.SendsNumber, "traffic", "messages must consist of tensors"),

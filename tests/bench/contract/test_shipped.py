@@ -14,6 +14,7 @@ from bench.contract.stage import MOMENTUM
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
 from bench.engine.hosts.base import Host
+from bench.engine.hosts.pool import evenly_cut
 from bench.engine.hosts.stacked import StackedHost
 from methods.base import FedAlgorithm
 from methods.core.optional import MakesSamples
@@ -108,6 +109,6 @@ def test_a_stack_too_large_for_the_cache_is_trained_in_parts(
     ("count", "most", "sizes"), [(10, 4, [3, 4, 3]), (4, 4, [4]), (5, 4, [2, 3]), (2, 1, [1, 1])]
 )
 def test_the_parts_of_a_stack_are_about_equal(count: int, most: int, sizes: list[int]) -> None:
-    parts = list(stacked.evenly_cut(list(range(count)), most))
+    parts = list(evenly_cut(list(range(count)), most))
     assert [len(part) for part in parts] == sizes
     assert [item for part in parts for item in part] == list(range(count))
