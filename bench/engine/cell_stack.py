@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
-from bench.engine.federation import Round
-from bench.engine.hosts.groups import HostGroups, Request
+from bench.engine.hosts.groups import HostGroups
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 
@@ -42,26 +41,12 @@ class CellStack:
         number = min(cell.rounds_done for cell in self.running)
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
-        rounds: dict[CellRun, Round[None]] = {}
-        requests: list[Request] = []
+        failed = self._groups.advance({cell.hosts: cell.advancing() for cell in cells})
         for cell in cells:
-            round_ = cell.advancing()
-            try:
-                requests.append(Request(cell.hosts, next(round_)))
-            except Exception as error:
-                self._give_up(cell, error)
-            else:
-                rounds[cell] = round_
-        for (cell, round_), answer in zip(rounds.items(), self._groups.run(requests), strict=True):
-            try:
-                if isinstance(answer, Exception):
-                    raise answer
-                round_.send(answer)
-            except StopIteration:
-                if cell.done:
-                    self.leave(cell)
-            except Exception as error:
-                self._give_up(cell, error)
+            if error := failed.get(cell.hosts):
+                self.failed[cell.folder] = error
+            if error or cell.done:
+                self.leave(cell)
 
     def leave(self, cell: CellRun) -> None:
         """Go on without this cell."""
@@ -73,7 +58,3 @@ class CellStack:
     def close(self) -> None:
         for cell in list(self.running):
             self.leave(cell)
-
-    def _give_up(self, cell: CellRun, error: Exception) -> None:
-        self.failed[cell.folder] = error
-        self.leave(cell)

@@ -116,7 +116,8 @@ class CellTrial(KeptTrial):
 
     def _note_failures(self, stack: CellStack) -> None:
         """A cell by itself fails its trial; from a stack it is left out, with the reason in its folder."""
-        for folder, error in stack.failed.items():
+        while stack.failed:
+            folder, error = stack.failed.popitem()
             if len(self.job.cells) == 1:
                 raise error
             folder.fail(error)

@@ -67,8 +67,10 @@ def run_search(
         together = _together(limits, conditions.together, at_once)
         work = _Work(search, journal, limits, conditions, home, watcher, together)
         searcher = _JournalSearcher(work)
-        # One trial waits while the others run, so that a process that is done goes on with it at once.
-        queue = at_once if resources.max_concurrent == at_once else at_once + 1
+        # One trial waits while the others run, so that a process that is done goes on with it at once; not a
+        # stack of them, which had better be suggested when there is something to learn from.
+        waits = together == 1 and resources.max_concurrent != at_once
+        queue = at_once + 1 if waits else at_once
         _attempt(searcher, work, resources, queue)
         if not searcher.again:
             return searcher.lost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +13,7 @@ from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
 from bench.contract.stage import PLAIN
 from bench.contract.subject import NotApplicableError, Subject, raised
-from bench.engine.federation import Federation
-from bench.engine.hosts.groups import HostGroups, Request
+from bench.engine.hosts.groups import HostGroups
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
@@ -84,18 +82,9 @@ def _together(problems: list[Problem]) -> list[dict[str, Any]]:
     cells = [(host, prepared(problem, host, SOME)) for problem in problems for host in [StackedHost(problem)]]
     groups = HostGroups()
     for _ in range(ROUNDS):
-        _advance(groups, cells)
+        for error in groups.advance({host: federation.advancing() for host, federation in cells}).values():
+            raise error
     return [standing(federation, host) for host, federation in cells]
-
-
-def _advance(groups: HostGroups, cells: list[tuple[StackedHost, Federation]]) -> None:
-    rounds = [federation.advancing() for _, federation in cells]
-    requests = [Request(host, next(round_)) for (host, _), round_ in zip(cells, rounds, strict=True)]
-    for round_, answer in zip(rounds, groups.run(requests), strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        with suppress(StopIteration):
-            round_.send(answer)
 
 
 SWEEPS = Rule(

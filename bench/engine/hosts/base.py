@@ -7,11 +7,11 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +37,11 @@ class Asked(NamedTuple):
     number: int
     """Of the round."""
     messages: Sequence[tuple[int, Message]]
+
+
+Result = TypeVar("Result")
+Round: TypeAlias = Generator[Asked, list[Reply], Result]
+"""A part of a run that asks its clients, is sent their replies, and goes on until it has its result."""
 
 
 class Hosts(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from bench.engine.hosts.base import Asked, Hosts
+from bench.engine.hosts.base import Asked, Hosts, Round
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.hosts.together import Share, fit_together, steering, train_together
 from methods.base import Reply
@@ -33,20 +33,35 @@ class HostGroups:
     def __init__(self) -> None:
         self._groups: dict[Hosts, int] = {}
 
-    def run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
+    def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
+        """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
+        failed: dict[Hosts, Exception] = {}
+        requests: list[Request] = []
+        for hosts, round_ in rounds.items():
+            try:
+                requests.append(Request(hosts, next(round_)))
+            except Exception as error:
+                failed[hosts] = error
+        for request, answer in zip(requests, self._run(requests), strict=True):
+            try:
+                if isinstance(answer, Exception):
+                    raise answer
+                rounds[request.hosts].send(answer)
+            except StopIteration:
+                pass
+            except Exception as error:
+                failed[request.hosts] = error
+        return failed
+
+    def forget(self, hosts: Hosts) -> None:
+        self._groups.pop(hosts, None)
+
+    def _run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
         """The replies to each request; an exception where a cell by itself fails."""
         found: dict[Hosts, list[Reply] | Exception] = {}
         for group in self._divided(requests):
             found |= self._answers(group)
         return [found[request.hosts] for request in requests]
-
-    def together(self, hosts: Hosts) -> int:
-        """How many cells are computed together with this one, itself included."""
-        group = self._groups.get(hosts)
-        return 1 if group is None else list(self._groups.values()).count(group)
-
-    def forget(self, hosts: Hosts) -> None:
-        self._groups.pop(hosts, None)
 
     def _answers(self, group: Sequence[Request]) -> dict[Hosts, list[Reply] | Exception]:
         if len(group) == 1:
@@ -55,7 +70,7 @@ class HostGroups:
             replies = train_together(group[0].asked.number, [request.share for request in group])
         except Exception:
             self._split(group)
-            return dict(zip((request.hosts for request in group), self.run(group), strict=True))
+            return dict(zip((request.hosts for request in group), self._run(group), strict=True))
         return {request.hosts: of_cell for request, of_cell in zip(group, replies, strict=True)}
 
     def _divided(self, requests: Sequence[Request]) -> list[list[Request]]:
