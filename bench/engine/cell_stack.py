@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
@@ -10,6 +11,9 @@ from bench.engine.conditions import Conditions
 from bench.engine.hosts.groups import HostGroups
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
+
+Cells: TypeAlias = Sequence[tuple[CellFolder, CellConfig]]
+"""Where each cell is kept, and what it is."""
 
 
 class CellStack:
@@ -19,7 +23,7 @@ class CellStack:
     computed one cell after the other, and what goes wrong in a cell is the failure of that cell alone.
     """
 
-    def __init__(self, cells: Iterable[tuple[CellFolder, CellConfig]], conditions: Conditions) -> None:
+    def __init__(self, cells: Cells, conditions: Conditions) -> None:
         self.running: list[CellRun] = []
         self.failed: dict[CellFolder, Exception] = {}
         """The cells that were given up, and why."""

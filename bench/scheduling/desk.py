@@ -5,20 +5,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock
 
+from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel
 from bench.scheduling.home import SCRATCH, Home
-
-Cells = Sequence[tuple[CellFolder, CellConfig]]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 from ray import tune
 
+from bench.engine.cell_stack import Cells
 from bench.errors import UserError
-from bench.scheduling.desk import Cells, Desk, Job
+from bench.scheduling.desk import Desk, Job
 
 NEWS = "news"
 """The key of a result that holds what is new of the cells."""

@@ -16,10 +16,11 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 
+from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
-from bench.scheduling.desk import Cells, Job
+from bench.scheduling.desk import Job
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
