@@ -57,6 +57,7 @@ class KeptTrial(tune.Trainable):
         try:
             if self._desk is None:
                 self._desk = Desk(self.job)
+                self.job.home.check_versions()
                 self.begin(self._desk.cells)
             self.work()
         except Exception as error:

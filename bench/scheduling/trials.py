@@ -88,7 +88,10 @@ class CellTrial(KeptTrial):
     """Advances cells, stack after stack."""
 
     _stack: CellStack | None = None
-    _waiting: deque[Cells]
+
+    def setup(self, config: dict[str, Any]) -> None:
+        super().setup(config)
+        self._waiting: deque[Cells] = deque()
 
     def begin(self, cells: Cells) -> None:
         self._waiting = deque(divided(cells, self.job.conditions.together))
