@@ -1,4 +1,4 @@
-"""Several cells in one process: those that differ in numbers alone train as one stack."""
+"""Several cells in one process: those that differ in numbers and seed alone train as one stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cells: TypeAlias = Sequence[tuple[CellFolder, CellConfig]]
 
 
 class CellStack:
-    """Opens cells that share data, model and seed, and advances them round by round.
+    """Opens cells that share data and model, and advances them round by round.
 
     Every cell has its own folder and records, as if it ran alone. What cannot be computed together is
     computed one cell after the other, and what goes wrong in a cell is the failure of that cell alone.
@@ -34,7 +34,7 @@ class CellStack:
                 self._open(folder, config, conditions)
 
     def _open(self, folder: CellFolder, config: CellConfig, conditions: Conditions) -> None:
-        like = self.running[0] if self.running else None
+        like = next((cell for cell in self.running if cell.seed == config.seed), None)
         try:
             self.running.append(CellRun(folder, config, conditions, like=like, clock=self._clock))
         except Exception as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ class Job:
     """Where the driver keeps each cell, and what it is."""
     conditions: Conditions
     home: Home
+    stacks: Sequence[int] = field(default=(1,), kw_only=True)
+    """How many of the cells are trained together, then how many of the next ones, and so on."""
 
 
 class News(NamedTuple):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import TypeVar
 
-from bench.engine.cell_stack import Cells
 from bench.suite.planning import PlannedCell
 
 Item = TypeVar("Item")
@@ -16,17 +15,23 @@ SHARES = 4
 
 
 def stacks(cells: Sequence[PlannedCell], most: int, processes: int) -> list[list[PlannedCell]]:
-    """Cells that differ in hyperparameters alone, at most so many together.
+    """Cells that differ in hyperparameters and seed alone, at most so many together.
 
-    There are no fewer stacks of one kind than processes, so that none of these stands idle.
+    Cells of one seed share their samples, so that they stay together; other seeds join them whole. There are
+    no fewer stacks of one kind than processes, so that none of these stands idle.
     """
-    kinds: dict[str, list[PlannedCell]] = {}
+    kinds: dict[str, dict[int, list[PlannedCell]]] = {}
     for cell in cells:
-        kinds.setdefault(cell.config.stack, []).append(cell)
+        kinds.setdefault(cell.config.stack, {}).setdefault(cell.seed, []).append(cell)
     found = []
-    for alike in kinds.values():
-        size = min(most, -(-len(alike) // processes))
-        found += [alike[first : first + size] for first in range(0, len(alike), size)]
+    for seeds in kinds.values():
+        room = min(most, -(-sum(map(len, seeds.values())) // processes))
+        largest = max(map(len, seeds.values()))
+        if largest > room:
+            found += [part for alike in seeds.values() for part in _chunks(alike, room)]
+        else:
+            joined = _chunks(seeds.values(), room // largest)
+            found += [[cell for alike in part for cell in alike] for part in joined]
     return found
 
 
@@ -41,14 +46,6 @@ def bundles(items: Sequence[Item], processes: int) -> list[list[Item]]:
         size = max(1, (len(items) - first) // (SHARES * processes))
         found.append(list(items[first : first + size]))
         first += size
-    return found
-
-
-def divided(cells: Cells, most: int) -> list[Cells]:
-    """The stacks among cells that were handed over together."""
-    found: list[Cells] = []
-    for _, alike in groupby(cells, key=lambda cell: cell[1].stack):
-        found += _chunks(alike, most)
     return found
 
 

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Protocol
 
 from ray import tune
@@ -23,7 +24,7 @@ from bench.scheduling.fitting import fit
 from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
-from bench.scheduling.stacks import bundles, divided, stacks
+from bench.scheduling.stacks import bundles, stacks
 from bench.suite.planning import PlannedCell
 
 REPORT_SECONDS = 1.0
@@ -56,7 +57,12 @@ def run_cells(
         places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
         processes = resources.at_once(nodes())
         jobs = [
-            Job([places[cell.cell_id] for stack in bundle for cell in stack], conditions, home)
+            Job(
+                [places[cell.cell_id] for stack in bundle for cell in stack],
+                conditions,
+                home,
+                stacks=[len(stack) for stack in bundle],
+            )
             for bundle in bundles(stacks(cells, conditions.together, processes), processes)
         ]
         first = _attempt(jobs, resources, home, watcher, last=False)
@@ -94,7 +100,8 @@ class CellTrial(KeptTrial):
         self._waiting: deque[Cells] = deque()
 
     def begin(self, cells: Cells) -> None:
-        self._waiting = deque(divided(cells, self.job.conditions.together))
+        rest = iter(cells)
+        self._waiting = deque(list(islice(rest, size)) for size in self.job.stacks)
 
     def work(self) -> None:
         started = time.monotonic()
@@ -202,5 +209,7 @@ class _Reporter(tune.Callback):
     def _try_again(self, job: Job) -> None:
         """What several cells left undone, cell by cell: one that fails is no matter of the others."""
         self.one_by_one += [
-            replace(job, cells=[(folder, config)]) for folder, config in job.cells if not folder.is_done
+            replace(job, cells=[(folder, config)], stacks=(1,))
+            for folder, config in job.cells
+            if not folder.is_done
         ]

@@ -107,7 +107,7 @@ class Host(ABC):
         self._task: tuple[int, Task] | None = None
         self._exchanges = problem.exchanges()
         self._maker = problem.method if isinstance(problem.method, MakesSamples) else None
-        self._resamples = self._maker is not None and self._maker.resamples()
+        self.resamples = self._maker is not None and self._maker.resamples()
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         if phase == len(self._exchanges) - 1:
@@ -129,7 +129,7 @@ class Host(ABC):
         terms = LossTerms() if in_round and problem.task.records_losses else None
         prepare = problem.recipe.preparation(terms) if in_round else None
         orders = sent_orders(problem.orders(client, number, len(samples.y)), samples.y.device)
-        renewed = partial(self.made, client, number) if self._resamples else None
+        renewed = partial(self.made, client, number) if self.resamples else None
         key = problem.key(client, number)
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
         task = self.task_in(number)
@@ -162,12 +162,12 @@ class Host(ABC):
         own, task = self.problem.train[client], self.problem.task
         if self._maker is None:
             return own
-        keys = (client, number, epoch) if self._resamples else (client,)
+        keys = (client, number, epoch) if self.resamples else (client,)
         return self._maker.training_samples(task, self.state(client), own, task.generator("samples", *keys))
 
     def makes_the_same(self, other: Host) -> bool:
         """Whether all clients train on the same samples in both, in every round."""
-        if self._maker is None or self._resamples:
+        if self._maker is None or self.resamples:
             return self._maker is None
         makers = (self, other)
         return all(

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.engine.conditions import Conditions
-from bench.records.cell_folder import CellFolder
 from bench.records.run_folder import RunFolder
 from bench.scheduling.resources import Resources
-from bench.scheduling.stacks import bundles, divided
+from bench.scheduling.stacks import bundles
 from bench.scheduling.trials import run_cells
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
@@ -48,12 +47,6 @@ def test_processes_take_less_and_less_and_single_items_at_the_end(count: int, pr
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-4 * processes :] == [1] * min(count, 4 * processes)
     assert len(found) <= 30 * processes
-
-
-def test_cells_of_another_seed_are_another_stack(tmp_path: Path) -> None:
-    cells = [(CellFolder(tmp_path / cell.cell_id), cell.config) for cell in planned(tmp_path, 2)]
-    assert divided([*cells, *cells], most=2) == [[cells[0]], [cells[1]], [cells[0]], [cells[1]]]
-    assert divided([cells[0]] * 3, most=2) == [[cells[0]] * 2, [cells[0]]]
 
 
 @pytest.mark.xdist_group("ray")
