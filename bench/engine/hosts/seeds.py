@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
+
 from bench.engine.hosts.base import KEPT_BYTES
 from bench.engine.hosts.pool import Pool
 from bench.engine.variation import AlikeError
@@ -34,9 +36,22 @@ def may_join(host: StackedHost, other: StackedHost) -> bool:
     one, two = host.problem.task, other.problem.task
     return (
         not host.resamples
-        and all(parameter.requires_grad for parameter in one.model.parameters())
         and (one.domains, one.clients, one.per_round) == (two.domains, two.clients, two.per_round)
+        and _have_the_same_rest(one, two)
     )
+
+
+def _have_the_same_rest(one: Task, two: Task) -> bool:
+    """Whether all is equal that a model keeps to itself: frozen weights, and buffers that are not saved."""
+    kept, other = (
+        {
+            name: tensor
+            for name, tensor in [*task.model.named_parameters(), *task.model.named_buffers()]
+            if name not in task.initial
+        }
+        for task in (one, two)
+    )
+    return kept.keys() == other.keys() and all(torch.equal(kept[name], other[name]) for name in kept)
 
 
 def are_even(seeds: Sequence[Sequence[Share]], number: int) -> bool:
