@@ -13,6 +13,8 @@ from bench.errors import UserError
 
 SECONDS = 3.0
 """Between two looks. Ray itself needs about fifteen until it counts a node as dead."""
+AGAIN = 10.0
+"""Until the main thread is interrupted once more: Ray and Tune have places that swallow an interruption."""
 
 
 @contextmanager
@@ -22,11 +24,10 @@ def watched() -> Iterator[None]:
     over, died = threading.Event(), threading.Event()
 
     def watch() -> None:
-        while not over.wait(SECONDS):
-            if not _alive(node):
+        while not over.wait(AGAIN if died.is_set() else SECONDS):
+            if died.is_set() or not _alive(node):
                 died.set()
                 _thread.interrupt_main()
-                return
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
