@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import latest_checkpoint, write_checkpoint
+from bench.records.checkpoints import latest_checkpoint, whole_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
 from bench.records.files import replacing, write_atomically
 
@@ -85,10 +85,11 @@ class Parcel:
 
 def contents(folder: CellFolder) -> Parcel:
     """What a process needs in order to resume the cell, or to see that it is done."""
-    saved = latest_checkpoint(folder.checkpoints)
+    rounds = _bytes(folder.rounds_file) or b""
+    saved = whole_checkpoint(folder.checkpoints, rounds)
     return Parcel(
         first=True,
-        rounds=_bytes(folder.rounds_file) or b"",
+        rounds=rounds,
         checkpoint=saved and (saved[0], {file.name: file.read_bytes() for file in saved[1].iterdir()}),
         result=_bytes(folder.path / RESULT),
     )

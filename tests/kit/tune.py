@@ -139,6 +139,7 @@ def journal(folder: Path) -> dict[int, dict[str, Any]]:
     """Trial → all that is written about it; a line that comes twice is an error."""
     trials: dict[int, dict[str, Any]] = {}
     for line in map(json.loads, (folder / "trials.jsonl").read_text().splitlines()):
+        del line["seal"]
         known = trials.setdefault(line.pop("trial"), {})
         assert not known.keys() & line.keys(), f"written twice: {line}"
         known |= line

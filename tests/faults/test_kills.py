@@ -1,0 +1,128 @@
+"""A hundred processes killed at random moments: all cells come back, the same, and none is computed twice.
+
+BENCH_FAULT_KILLS says how many, BENCH_FAULT_SEED when.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.kit.cli import TINY, write_suite
+from tests.kit.fault_report import FaultReport
+from tests.kit.kills import Campaign, closing
+from tests.kit.lost_nodes import second_node
+from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
+from tests.kit.undisturbed import assert_like_one_machine
+
+pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
+
+KILLS = int(os.environ.get("BENCH_FAULT_KILLS", "100"))
+SEED = int(os.environ.get("BENCH_FAULT_SEED", "0"))
+PACE = 0.2
+"""Seconds per round."""
+ROUNDS = 8
+TRIALS = 24
+SECTION = "Processes killed (SIGKILL, at random moments)"
+NAMES = {"trial": "process of a trial", "host": "host of clients", "node": "node of two"}
+
+RUN = {"trial": 30, "raylet": 4, "driver": 5}
+HOSTS = {"host": 16, "trial": 4, "raylet": 1}
+SEARCH = {"trial": 26, "raylet": 4, "driver": 5}
+NODES = {"node": 5}
+
+
+def shares(counts: Mapping[str, int]) -> list[str]:
+    """So many of each kind, if there are a hundred kills in all."""
+    return [kind for kind, count in counts.items() for _ in range(round(count * KILLS / 100))]
+
+
+def note(report: FaultReport, command: str, campaign: Campaign, cells: int) -> None:
+    """What the campaign did, for the report."""
+    for kind, count in campaign.killed.items():
+        report.add(
+            SECTION,
+            f"{NAMES.get(kind, kind)} of `{command}`",
+            count,
+            f"0 of {cells} cells lost, all equal; nothing saved was computed again",
+        )
+    said = Counter({sentence.partition(" (")[0]: count for sentence, count in campaign.sentences.items()})
+    for sentence, count in said.items():
+        print(f"{command}: {count} × {sentence}")
+
+
+def test_a_run(tmp_path: Path, report: FaultReport) -> None:
+    package = Package(tmp_path / "site")
+    training = TINY["training"] | {"rounds": ROUNDS}
+    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=40)
+    out = tmp_path / "runs"
+    command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
+    with closing(Campaign(package, command, out / "tiny", random.Random(SEED))) as campaign:
+        campaign.kill(shares(RUN), PACE)
+        campaign.finish()
+    cells = assert_like_one_machine(campaign.run, package, "auto", tmp_path / "undisturbed")
+    assert campaign.repeated() == []
+    assert campaign.left_behind() == []
+    note(report, "bench run", campaign, cells)
+
+
+def test_hosts_of_clients(tmp_path: Path, report: FaultReport) -> None:
+    package = Package(tmp_path / "site")
+    training = TINY["training"] | {"rounds": ROUNDS}
+    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=24)
+    out = tmp_path / "runs"
+    command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
+    command += ["--executor", "ray", "--hosts", "1"]
+    with closing(Campaign(package, command, out / "tiny", random.Random(SEED))) as campaign:
+        campaign.kill(shares(HOSTS), PACE)
+        campaign.finish()
+    cells = assert_like_one_machine(campaign.run, package, "loop", tmp_path / "undisturbed")
+    assert campaign.repeated() == []
+    assert campaign.left_behind() == []
+    note(report, "bench run --executor ray", campaign, cells)
+
+
+def test_a_search(tmp_path: Path, report: FaultReport) -> None:
+    package = Package(tmp_path / "site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.folder)
+        # convolutions are trained one configuration at a time, so that records can be compared bit by bit
+        model = {"name": "cnn", "channels": [2, 3], "features": 8, "embedding": 4}
+        suite, out = tiny_suite(tmp_path, ROUNDS, model=model), tmp_path / "runs"
+        search = search_of(suite, out, "random", "none")
+        command = ["tune", "--suite", suite, "--trials", TRIALS, "--search", "random", "--scheduler", "none"]
+        command += ["--out", out, "--tuned-dir", tmp_path / "tuned", "--checkpoint-every", "0.01"]
+        with closing(Campaign(package, command, search.directory, random.Random(SEED))) as campaign:
+            campaign.kill(shares(SEARCH), PACE)
+            campaign.finish()
+        trials = journal(search.directory)
+        assert sorted(trials) == list(range(TRIALS))
+        for trial in trials.values():
+            assert (trial["outcome"], trial["rounds"]) == ("finished", ROUNDS)
+            assert_the_same_as_alone(search, trial, tmp_path / "undisturbed")
+    assert campaign.repeated() == []
+    assert campaign.left_behind() == []
+    note(report, "bench tune", campaign, TRIALS)
+
+
+def test_nodes_of_a_cluster(tmp_path: Path, report: FaultReport) -> None:
+    package = Package(tmp_path / "site")
+    training = TINY["training"] | {"rounds": ROUNDS}
+    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=24)
+    out = tmp_path / "runs"
+    with second_node(PYTHONPATH=package.path) as node:
+        command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
+        command += ["--address", node.address]
+        rounds = random.Random(SEED)
+        with closing(Campaign(package, command, out / "tiny", rounds, node.replace)) as campaign:
+            campaign.kill(shares(NODES), PACE)
+            campaign.finish()
+    cells = assert_like_one_machine(campaign.run, package, "auto", tmp_path / "undisturbed")
+    assert campaign.repeated() == []
+    assert campaign.left_behind() == []
+    note(report, "bench run --address", campaign, cells)
