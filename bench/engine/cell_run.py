@@ -147,8 +147,9 @@ class CellRun:
         """Load the last checkpoint and forget the rounds recorded after it: they come again, the same."""
         saved = whole_checkpoint(self.folder.checkpoints, self.folder.recorded())
         if saved is not None:
-            number, folder = saved
+            number, folder, rounds = saved
             self._federation.load(folder, number)
+            self.folder.keep_recorded(rounds)
             self._rounds = [line for line in self.folder.rounds() if line.round <= number]
             if self._chosen is not None:
                 self._chosen.load(folder, self.validations, self._device)

@@ -162,6 +162,11 @@ class CellFolder:
         if not self._config.exists() or self._config.read_bytes() != content:  # it was damaged
             write_atomically(self._config, content)
 
+    def keep_recorded(self, rounds: bytes) -> None:
+        """Replace the record of the rounds by a part of it."""
+        with replacing(self.rounds_file) as draft:
+            draft.write_bytes(rounds)
+
     def keep_rounds(self, rounds: Sequence[RoundRecord]) -> None:
         """Replace the recorded rounds by these."""
         with replacing(self.rounds_file) as draft:

@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.records.files import parse_json
 from bench.records.seals import digest_of, digest_of_file, is_broken, sealed
@@ -25,7 +25,11 @@ def write_checkpoint(root: Path, number: int, fill: Callable[[Path], None]) -> N
     draft = root / f".draft-{number:06d}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
-    fill(draft)
+    try:
+        fill(draft)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)  # what is half written may be what fills the disk
+        raise
     final = root / f"round-{number:06d}"
     shutil.rmtree(final, ignore_errors=True)
     draft.replace(final)
@@ -46,29 +50,41 @@ def seal_checkpoint(folder: Path, rounds: bytes) -> None:
     (folder / _SEAL).write_text(json.dumps(sealed(content)), encoding="utf-8")
 
 
-def whole_checkpoint(root: Path, rounds: bytes) -> tuple[int, Path] | None:
+class Saved(NamedTuple):
+    """A checkpoint, and the record of the rounds before it."""
+
+    number: int
+    folder: Path
+    rounds: bytes
+
+
+def whole_checkpoint(root: Path, rounds: bytes) -> Saved | None:
     """The newest checkpoint that is as it was written, and whose rounds are among the recorded ones."""
     for folder in reversed(_complete(root)):
-        if _is_whole(folder, rounds):
-            return int(folder.name.removeprefix("round-")), folder
+        if (before := _rounds_before(folder, rounds)) is not None:
+            return Saved(int(folder.name.removeprefix("round-")), folder, before)
     return None
 
 
-def _is_whole(folder: Path, rounds: bytes) -> bool:
-    """Also of a checkpoint without a seal, as older versions wrote them."""
+def _rounds_before(folder: Path, rounds: bytes) -> bytes | None:
+    """Those that the checkpoint goes with; None if they or the checkpoint are damaged.
+
+    All of them for a checkpoint without a seal, as older versions wrote it.
+    """
     seal = folder / _SEAL
     if not seal.exists():
-        return True
+        return rounds
     try:
         content = parse_json(seal.read_bytes())
         before = rounds[: content["rounds"]["bytes"]]
-        return (
+        whole = (
             not is_broken(content)
             and digest_of(before) == content["rounds"]["sha256"]
             and all(digest_of_file(folder / name) == digest for name, digest in content["files"].items())
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return False
+        return None
+    return before if whole else None
 
 
 def _complete(root: Path) -> list[Path]:

@@ -85,13 +85,15 @@ class Parcel:
 
 def contents(folder: CellFolder) -> Parcel:
     """What a process needs in order to resume the cell, or to see that it is done."""
-    rounds = _bytes(folder.rounds_file) or b""
+    rounds, result = _bytes(folder.rounds_file) or b"", _bytes(folder.path / RESULT)
+    if result is not None:
+        return Parcel(first=True, rounds=rounds, result=result)
     saved = whole_checkpoint(folder.checkpoints, rounds)
     return Parcel(
         first=True,
-        rounds=rounds,
-        checkpoint=saved and (saved[0], {file.name: file.read_bytes() for file in saved[1].iterdir()}),
-        result=_bytes(folder.path / RESULT),
+        rounds=saved.rounds if saved else b"",
+        checkpoint=saved
+        and (saved.number, {file.name: file.read_bytes() for file in saved.folder.iterdir()}),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ray import tune
 
+from bench.errors import mendable
 from bench.scheduling.deaths import survived
 from bench.scheduling.kept_trial import KeptTrial, Receiver
 from bench.scheduling.resources import Resources
@@ -49,7 +50,7 @@ def fit(
     with watched(), survived():
         try:
             tuner.fit()
-        except Exception:
-            if receiver.problem is not None:
-                raise receiver.problem from None
+        except Exception as error:
+            if problem := receiver.problem or mendable(error, scratch.parent):
+                raise problem from None
             raise

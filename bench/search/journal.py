@@ -89,8 +89,8 @@ class Journal:
             self._take(content)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise UserError(
-                f"{self._file} is damaged at line {number}; delete it and run the same command again: the search "
-                "is made anew from its finished cells, which are kept"
+                f"{self._file} is damaged at line {number}; delete it and run the same command again: the "
+                "search is made anew from its finished cells, which are kept"
             ) from error
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -110,8 +110,8 @@ class Journal:
                 raise
         except OSError as error:
             raise UserError(
-                f"cannot write {self._file}: {error.strerror}; make room there and run the same command again to "
-                "resume"
+                f"cannot write {self._file}: {error.strerror}; make room there and run the same command "
+                "again to resume"
             ) from error
         self._take(line)
 

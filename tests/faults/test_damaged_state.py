@@ -1,4 +1,4 @@
-"""Random bytes of what an unfinished run needs are damaged: it comes to the same end, or says what is wrong."""
+"""Random bytes of what an unfinished run needs are damaged: it ends the same, or says what is wrong."""
 
 from __future__ import annotations
 
@@ -115,6 +115,7 @@ def test_a_journal(searched: Search, tmp_path: Path, report: FaultReport) -> Non
         file.write_bytes(whole)
         damage_one([file], draw)
         outcomes.judge(lambda: take_up(searched), expected, file)
+    file.write_bytes(whole)
     report.add(SECTION, "journal of a search", outcomes.total, str(outcomes))
 
 

@@ -82,6 +82,11 @@ class Campaign:
                 return
         raise AssertionError(f"not done after {self.commands} commands: {self.sentences}")
 
+    def check(self) -> None:
+        """Nothing was computed twice, and nothing is left behind; before anybody else uses the package."""
+        assert self.repeated() == []
+        assert self.left_behind() == []
+
     def close(self) -> None:
         if self._process is not None:
             kill_session(self._process)
@@ -123,7 +128,7 @@ class Campaign:
                 f"{time.strftime('%H:%M:%S')} killed a {kind} at round {len(self.package.rounds)}", flush=True
             )
             if kind in DEADLY:
-                assert wait_until(lambda: process.poll() is not None, PATIENCE), "it waits for a dead Ray"
+                process.wait(PATIENCE)  # rather than for a dead Ray, for ever
                 self._note_end(killed=kind == "driver")
             return
 
