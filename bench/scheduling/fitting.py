@@ -15,6 +15,22 @@ from bench.scheduling.resources import Resources
 from bench.scheduling.watch import watched
 
 
+class _Forgetful(tune.Callback):
+    """Lets go of the statistics that Tune keeps of every trial, some 30 kB, once it has ended."""
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+        _forget_statistics(trial)
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+        _forget_statistics(trial)
+
+
+def _forget_statistics(trial: Any) -> None:
+    trial.metric_analysis.clear()
+    trial.metric_n_steps.clear()
+    trial.run_metadata.invalidate_cache()
+
+
 def fit(
     kind: type[KeptTrial],
     resources: Resources,
@@ -44,7 +60,7 @@ def fit(
             failure_config=tune.FailureConfig(max_failures=retries),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             stop=receiver,
-            callbacks=list(callbacks),
+            callbacks=[*callbacks, _Forgetful()],
         ),
     )
     with watched(), survived():

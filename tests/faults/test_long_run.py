@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
 CELLS = int(os.environ.get("BENCH_FAULT_CELLS", "501"))
 SECTION = "Long runs"
 MEGABYTES_PER_HUNDRED = 5.0
-"""What a process may grow by; the driver keeps a few kilobytes of every cell."""
+"""What a process may grow by for a hundred cells; the driver, and Ray in it, keep a few kilobytes of each."""
 FILES = 8
 
 
