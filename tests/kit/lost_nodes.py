@@ -8,18 +8,28 @@ from typing import Any
 
 import pytest
 
+ATTEMPTS = 4
+"""Starts of a node; Ray gives up by itself on a machine that is too busy."""
+
 
 class SecondNode:
+    """The node that is lost."""
+
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
         self.address: str = cluster.address
-        self._node = cluster.add_node(num_cpus=1)
-        cluster.wait_for_nodes()
+        self._node = self._started()
 
     def replace(self) -> None:
         """Kill all processes of the node, and start another one."""
         self._cluster.remove_node(self._node, allow_graceful=False)
-        self._node = self._cluster.add_node(num_cpus=1)
+        self._node = self._started()
+
+    def _started(self) -> Any:
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(Exception):  # whatever Ray says on a machine that is too busy
+                return self._cluster.add_node(num_cpus=1)
+        return self._cluster.add_node(num_cpus=1)
 
 
 @contextlib.contextmanager
