@@ -130,7 +130,8 @@ def intact_manifest(entry: Path) -> dict[str, Any] | None:
 
 
 def _mapped(file: Path) -> np.ndarray:
-    return np.load(file, mmap_mode="r", allow_pickle=False)
+    array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
+    return array
 
 
 def _open(entry: Path, manifest: dict[str, Any]) -> Dataset:
