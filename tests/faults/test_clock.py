@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import TINY, kill_session, rounds_of, start_bench, wait_until, write_suite
+from tests.kit.cli import kill_session, rounds_of, start_bench, wait_until
 from tests.kit.clock import JumpingClock
 from tests.kit.fault_report import FaultReport
-from tests.kit.tune import Package
+from tests.kit.tune import ONE_BY_ONE, Package, tiny_suite
 from tests.kit.undisturbed import assert_like_one_machine
 
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
@@ -23,8 +23,7 @@ PATIENCE = 600
 def test_a_run(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site", pace=0.5)
     clock, draw = JumpingClock(package.folder), random.Random(0)
-    training = TINY["training"] | {"rounds": 8}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=6)
+    suite = tiny_suite(tmp_path, 8, model=ONE_BY_ONE, seeds=6)
     out = tmp_path / "runs"
     command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.1"]
     process = start_bench(*command, PYTHONPATH=package.path)

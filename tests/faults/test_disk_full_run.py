@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import TINY, kill_session, run_bench, start_bench, wait_until, write_suite
+from tests.kit.cli import kill_session, run_bench, start_bench, wait_until
 from tests.kit.fault_report import FaultReport
 from tests.kit.small_disk import small_disk
-from tests.kit.tune import Package
+from tests.kit.tune import ONE_BY_ONE, Package, tiny_suite
 from tests.kit.undisturbed import assert_like_one_machine
 
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
@@ -20,8 +20,7 @@ PATIENCE = 600
 
 def test_a_run(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site", pace=0.2)
-    training = TINY["training"] | {"rounds": 8}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=6)
+    suite = tiny_suite(tmp_path, 8, model=ONE_BY_ONE, seeds=6)
     with small_disk(tmp_path / "small") as disk:
         out = disk.path / "runs"
         command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import TINY, write_suite
 from tests.kit.fault_report import FaultReport
 from tests.kit.kills import Campaign, closing
 from tests.kit.lost_nodes import second_node
-from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
+from tests.kit.tune import ONE_BY_ONE, Package, assert_the_same_as_alone, journal, search_of, tiny_suite
 from tests.kit.undisturbed import assert_like_one_machine
 
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
@@ -60,8 +59,7 @@ def note(report: FaultReport, command: str, campaign: Campaign, cells: int) -> N
 
 def test_a_run(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site")
-    training = TINY["training"] | {"rounds": ROUNDS}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=30)
+    suite = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=30)
     out = tmp_path / "runs"
     command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
     with closing(Campaign(package, command, out / "tiny", random.Random(SEED))) as campaign:
@@ -74,8 +72,7 @@ def test_a_run(tmp_path: Path, report: FaultReport) -> None:
 
 def test_hosts_of_clients(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site")
-    training = TINY["training"] | {"rounds": ROUNDS}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=14)
+    suite = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=14)
     out = tmp_path / "runs"
     command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
     command += ["--executor", "ray", "--hosts", "1"]
@@ -91,9 +88,7 @@ def test_a_search(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(package.folder)
-        # convolutions are trained one configuration at a time, so that records can be compared bit by bit
-        model = {"name": "cnn", "channels": [2, 3], "features": 8, "embedding": 4}
-        suite, out = tiny_suite(tmp_path, ROUNDS, model=model), tmp_path / "runs"
+        suite, out = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE), tmp_path / "runs"
         search = search_of(suite, out, "random", "none")
         command = ["tune", "--suite", suite, "--trials", TRIALS, "--search", "random", "--scheduler", "none"]
         command += ["--out", out, "--tuned-dir", tmp_path / "tuned", "--checkpoint-every", "0.01"]
@@ -111,8 +106,7 @@ def test_a_search(tmp_path: Path, report: FaultReport) -> None:
 
 def test_nodes_of_a_cluster(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site")
-    training = TINY["training"] | {"rounds": ROUNDS}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=24)
+    suite = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=24)
     out = tmp_path / "runs"
     with second_node(PYTHONPATH=package.path) as node:
         command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]

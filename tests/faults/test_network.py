@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.cli import BENCH, TINY, environment, kill_session, wait_until, write_suite
+from tests.kit.cli import BENCH, environment, kill_session, wait_until
 from tests.kit.cut_network import can_cut, in_namespaces
 from tests.kit.fault_report import FaultReport
-from tests.kit.tune import Package
+from tests.kit.tune import ONE_BY_ONE, Package, tiny_suite
 from tests.kit.undisturbed import assert_like_one_machine
 
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
@@ -42,8 +42,7 @@ sys.exit(subprocess.run([*sys.argv[1:], "--address", os.environ["BENCH_ADDRESS"]
 @pytest.mark.skipif(not can_cut(), reason="the user may not make network namespaces")
 def test_a_run(tmp_path: Path, report: FaultReport) -> None:
     package = Package(tmp_path / "site", pace=1.0)
-    training = TINY["training"] | {"rounds": 8}
-    suite = write_suite(tmp_path, training=training, methods=["steady"], seeds=16)
+    suite = tiny_suite(tmp_path, 8, model=ONE_BY_ONE, seeds=16)
     out, cut = tmp_path / "runs", tmp_path / "cut"
     command = [BENCH, "run", "--suite", suite, "--out", out, "--checkpoint-every", "0.1"]
     process = subprocess.Popen(

@@ -85,6 +85,9 @@ SPACE = {
     },
 }
 
+ONE_BY_ONE: dict[str, Any] = {"name": "cnn", "channels": [2, 3], "features": 8, "embedding": 4}
+"""A model with convolutions: its cells are never stacked, so that records can be compared bit by bit."""
+
 
 class Package:
     """Installed in a folder that goes on PYTHONPATH."""
