@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -26,10 +26,15 @@ class SecondNode:
         self._node = self._started()
 
     def _started(self) -> Any:
-        for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(Exception):  # whatever Ray says on a machine that is too busy
-                return self._cluster.add_node(num_cpus=1)
-        return self._cluster.add_node(num_cpus=1)
+        return started(lambda: self._cluster.add_node(num_cpus=1))
+
+
+def started(start: Callable[[], Any]) -> Any:
+    """What starts at last on a machine that may be too busy for Ray."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(Exception):  # Ray has no class for it
+            return start()
+    return start()
 
 
 @contextlib.contextmanager
@@ -40,7 +45,8 @@ def second_node(**variables: str) -> Iterator[SecondNode]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        options = {"num_cpus": 1, "include_dashboard": False}
+        cluster = started(lambda: Cluster(initialize_head=True, head_node_args=options))
         try:
             yield SecondNode(cluster)
         finally:
