@@ -2,7 +2,7 @@
 
     import bench
 
-    result = bench.run("quickstart", methods=["fedavg", "fedlsa"], seeds=3, rounds=20)
+    result = bench.run("quickstart", methods=["fedavg", "feddyn"], seeds=3, rounds=20)
     result.table()                       # the paper-style table; in a notebook it displays itself
     result.frame()                       # pandas: one row per cell and domain
     result.curves()                      # pandas: one row per cell and round

@@ -60,11 +60,9 @@ class Registry(Generic[T]):
     def _files(self) -> dict[str, Path]:
         spec = importlib.util.find_spec(self.package)
         folders = list(spec.submodule_search_locations or []) if spec else []
-        modules = {}
+        modules: dict[str, Path] = {}
         for folder in folders:
-            for module in pkgutil.iter_modules([folder]):
-                if not module.ispkg and module.name != "base" and not module.name.startswith("_"):
-                    modules[module.name] = Path(folder) / f"{module.name}.py"
+            modules |= _modules(Path(folder), Path(folder).stat().st_mtime_ns)
         return modules
 
     def _entry_points(self) -> Mapping[str, EntryPoint]:
@@ -95,6 +93,16 @@ class Registry(Generic[T]):
                 f"{base.__name__}, but has {len(found)}; give helpers a leading underscore"
             )
         return found[0]
+
+
+@lru_cache(maxsize=64)
+def _modules(folder: Path, changed: int) -> Mapping[str, Path]:
+    """Listed again when the folder has changed: a plan of many cells asks for names thousands of times."""
+    return {
+        module.name: folder / f"{module.name}.py"
+        for module in pkgutil.iter_modules([str(folder)])
+        if not module.ispkg and module.name != "base" and not module.name.startswith("_")
+    }
 
 
 @lru_cache(maxsize=16)

@@ -54,7 +54,7 @@ class CLASS(FedAvg):
 
         return loss
 ''',
-    "bench check FILE, then bench run --suite quickstart --methods fedavg,FILE",
+    "bench check FILE, then bench run --suite quickstart_cnn --methods fedavg,FILE",
 )
 
 DATASET = Template(

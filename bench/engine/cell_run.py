@@ -51,8 +51,9 @@ class CellRun:
         like: CellRun | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`like`: a cell of the same stack, whose data and model this one uses too."""
+        """`like`: a cell of the same stack and seed, whose data and model this one uses too."""
         self.folder = folder
+        self.seed = config.seed
         self._config = config
         self._conditions = conditions
         self._total = config.training.rounds

@@ -38,7 +38,7 @@ class Conditions:
     checkpoint_seconds: float = 15.0
     """Time between two checkpoints of a cell."""
     together: int = 1
-    """Cells that one process may train as a stack, if they differ in hyperparameters alone."""
+    """Cells that one process may train as a stack, if they differ in hyperparameters and seed alone."""
     keep_model: bool = False
     """Whether a finished cell keeps the last state of server and clients."""
     commit: str = ""

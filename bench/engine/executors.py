@@ -67,7 +67,7 @@ COPIES = 8
 
 
 def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
-    """How many cells that differ in hyperparameters alone one process trains together, and why."""
+    """How many cells that differ in hyperparameters and seed alone one process trains together, and why."""
     name = choose(problem)[0] if executor == "auto" else executor
     if name != "stacked":
         return 1, f"the executor {name} computes one cell at a time"
@@ -76,7 +76,8 @@ def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
         return 1, "in a deep model cells share too little"  # FedSDG on `vit_mini` gains nothing
     clients = task.per_round or len(problem.train)
     room = STACK_BYTES // (COPIES * clients * size_in_bytes(task.initial))
-    return max(1, min(MOST_CELLS, room)), "cells with other hyperparameters share their samples"
+    why = "cells with other hyperparameters share their samples, and other seeds join them"
+    return max(1, min(MOST_CELLS, room)), why
 
 
 def with_stacks(conditions: Conditions, problem: Problem) -> Conditions:

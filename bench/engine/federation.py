@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import correct, fraction, judged, own_accuracy, scores_by_others
-from bench.engine.hosts.base import Asked, Hosts
+from bench.engine.hosts.base import Asked, Hosts, Result, Round
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
-
-Result = TypeVar("Result")
-Round: TypeAlias = Generator[Asked, list[Reply], Result]
-"""A part of a run that asks its clients, is sent their replies, and goes on until it has its result."""
 
 
 def answered(round_: Round[Result], hosts: Hosts) -> Result:

@@ -191,10 +191,11 @@ class CellConfig(Section):
 
     @property
     def stack(self) -> str:
-        """Equal for cells that differ in hyperparameters alone."""
-        return identity(
-            self.model_dump(mode="json", exclude={"cell_id": True, "method": {"hyperparameters": True}})
+        """Equal for cells that differ in hyperparameters and seed alone."""
+        content = self.model_dump(
+            mode="json", exclude={"cell_id": True, "seed": True, "method": {"hyperparameters": True}}
         )
+        return identity(content)
 
 
 _WORKLOAD = {"dataset", "partition", "unseen", "attackers", "encoder", "model", "training"}

@@ -33,6 +33,7 @@ def _check_settings(
     for _, group in groupby(cells, key=lambda cell: cell.variant):
         settings: dict[str, Assembled] = {}  # of one variant only: each holds its data
         partitions: set[tuple[str, int]] = set()
+        methods: set[tuple[str, str]] = set()
         for cell in group:
             setting = cell.config.workload
             if setting not in settings:
@@ -44,5 +45,8 @@ def _check_settings(
             elif (setting, cell.seed) not in partitions:
                 check_partition(cell.config, conditions.data_root)
             partitions.add((setting, cell.seed))
-            check_method(cell.config, settings[setting])
+            method = (setting, cell.config.method.model_dump_json())
+            if method not in methods:
+                check_method(cell.config, settings[setting])
+            methods.add(method)
     return first

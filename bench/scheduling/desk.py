@@ -6,19 +6,18 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock
 
+from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel
 from bench.scheduling.home import SCRATCH, Home
-
-Cells = Sequence[tuple[CellFolder, CellConfig]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,8 @@ class Job:
     """Where the driver keeps each cell, and what it is."""
     conditions: Conditions
     home: Home
+    stacks: Sequence[int] = field(default=(1,), kw_only=True)
+    """How many of the cells are trained together, then how many of the next ones, and so on."""
 
 
 class News(NamedTuple):

@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +25,9 @@ from bench.models import model_spec
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
+from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
+from bench.scheduling.node_versions import compare_versions
 from bench.scheduling.resources import Resources
 from bench.scheduling.storeroom import open_storeroom
 
@@ -46,6 +48,8 @@ class Home:
     """The environment variables by which the driver finds its cache and its data."""
     storeroom: str = ""
     """The name of the actor that answers processes on other nodes; empty where there are none."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the driver's code; empty where there are no other nodes."""
 
     @property
     def is_here(self) -> bool:
@@ -56,6 +60,11 @@ class Home:
         """Let this process use the driver's cache and data if it can; it may have been started elsewhere."""
         if self.is_here:
             os.environ.update(self.places)
+
+    def check_versions(self) -> None:
+        """A UserError if this process has other code than the driver: its node may have joined lately."""
+        if self.versions and not self.is_here:
+            compare_versions(ray.util.get_node_ip_address(), code_versions(), self.versions)
 
     def contents(self, folder: CellFolder) -> Parcel:
         """What has been delivered of a cell so far."""
@@ -128,7 +137,7 @@ def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]
         places = _places()
         storeroom = open_storeroom(name, node, root, places) if joined else None
         try:
-            yield Home(node, scratch, places, name)
+            yield Home(node, scratch, places, name, code_versions() if joined else {})
         finally:
             if storeroom is not None:
                 with suppress(Exception):  # whatever it is that a Ray without its head raises

@@ -7,8 +7,9 @@ from typing import Any
 
 from ray import tune
 
+from bench.engine.cell_stack import Cells
 from bench.errors import UserError
-from bench.scheduling.desk import Cells, Desk, Job
+from bench.scheduling.desk import Desk, Job
 
 NEWS = "news"
 """The key of a result that holds what is new of the cells."""
@@ -56,6 +57,7 @@ class KeptTrial(tune.Trainable):
         try:
             if self._desk is None:
                 self._desk = Desk(self.job)
+                self.job.home.check_versions()
                 self.begin(self._desk.cells)
             self.work()
         except Exception as error:

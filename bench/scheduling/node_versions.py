@@ -32,7 +32,7 @@ def check_versions(nodes: Sequence[Mapping[str, Any]]) -> None:
         if node["NodeID"] != here
     }
     for address, answer in answers.items():
-        _compare(address, _versions_of(address, answer), code_versions())
+        compare_versions(address, _versions_of(address, answer), code_versions())
 
 
 def _versions_of(address: str, answer: Any) -> dict[str, str]:
@@ -51,10 +51,11 @@ def _versions_of(address: str, answer: Any) -> dict[str, str]:
     return found
 
 
-def _compare(address: str, there: Mapping[str, str], own: Mapping[str, str]) -> None:
+def compare_versions(address: str, there: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """A UserError names the first difference between a node and the driver's machine."""
     for name in sorted({*there, *own}):
         if there.get(name) != own.get(name):
             raise UserError(
-                f"node {address} has {name} {there.get(name, 'missing')}, but this machine has "
+                f"node {address} has {name} {there.get(name, 'missing')}, but the driver's machine has "
                 f"{own.get(name, 'none')}; install the same version on both, so that their cells are alike"
             )

@@ -1,28 +1,30 @@
-"""Ray Tune runs the cells: one trial per cell or stack of cells, packed by CPU and GPU shares.
+"""Ray Tune runs the cells: a trial takes one or several, and trials are packed by CPU and GPU shares.
 
-A trial that fails is retried once; what a stack leaves undone is tried again cell by cell.
+A trial that fails is retried once; what several cells leave undone is tried again cell by cell.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Protocol
 
 from ray import tune
 
-from bench.engine.cell_stack import CellStack
+from bench.engine.cell_stack import Cells, CellStack
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.cluster import nodes
 from bench.scheduling.deaths import Deaths
-from bench.scheduling.desk import Cells, Job
+from bench.scheduling.desk import Job
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
-from bench.scheduling.stacks import stacks
+from bench.scheduling.stacks import bundles, stacks
 from bench.suite.planning import PlannedCell
 
 REPORT_SECONDS = 1.0
@@ -53,9 +55,15 @@ def run_cells(
     with open_home(run, conditions.data_root, joined) as home:
         conditions = conditions_at(home, conditions, resources, [cell.config for cell in cells])
         places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
+        processes = resources.at_once(nodes())
         jobs = [
-            Job([places[cell.cell_id] for cell in stack], conditions, home)
-            for stack in stacks(cells, conditions.together, resources.at_once(nodes()))
+            Job(
+                [places[cell.cell_id] for stack in bundle for cell in stack],
+                conditions,
+                home,
+                stacks=[len(stack) for stack in bundle],
+            )
+            for bundle in bundles(stacks(cells, conditions.together, processes), processes)
         ]
         first = _attempt(jobs, resources, home, watcher, last=False)
         second = _attempt(first.one_by_one, resources, home, watcher, last=False)
@@ -83,20 +91,31 @@ def _attempt(
 
 
 class CellTrial(KeptTrial):
-    """Advances a cell, or several as one stack."""
+    """Advances cells, stack after stack."""
 
     _stack: CellStack | None = None
 
+    def setup(self, config: dict[str, Any]) -> None:
+        super().setup(config)
+        self._waiting: deque[Cells] = deque()
+
     def begin(self, cells: Cells) -> None:
-        self._stack = CellStack(cells, self.job.conditions)
-        self._note_failures(self._stack)
+        rest = iter(cells)
+        self._waiting = deque(list(islice(rest, size)) for size in self.job.stacks)
 
     def work(self) -> None:
-        assert self._stack is not None
         started = time.monotonic()
-        while self._stack.running and time.monotonic() - started < REPORT_SECONDS:
+        while self._next_running() and time.monotonic() - started < REPORT_SECONDS:
+            assert self._stack is not None
             self._stack.advance()
             self._note_failures(self._stack)
+
+    def _next_running(self) -> bool:
+        """Whether there is a stack with cells to advance; it is opened when those before it are done."""
+        while self._waiting and not (self._stack and self._stack.running):
+            self._stack = CellStack(self._waiting.popleft(), self.job.conditions)
+            self._note_failures(self._stack)
+        return self._stack is not None and bool(self._stack.running)
 
     def standing(self) -> dict[str, Any]:
         running = {} if self._stack is None else {cell.folder: cell for cell in self._stack.running}
@@ -106,7 +125,7 @@ class CellTrial(KeptTrial):
                 for folder, config in self.cells
                 if (cell := running.get(folder)) is not None
             ],
-            tune.result.DONE: self._stack is not None and not self._stack.running,
+            tune.result.DONE: not running and not self._waiting,
         }
 
     def end(self) -> None:
@@ -114,9 +133,18 @@ class CellTrial(KeptTrial):
             self._stack.close()
         self._stack = None
 
+    def fail(self, error: Exception) -> None:
+        """Leave the reason with the cells at hand, not with those that are done or wait."""
+        if len(self.job.cells) == 1 or self._stack is None:
+            super().fail(error)
+            return
+        for cell in self._stack.running:
+            cell.folder.fail(error)
+
     def _note_failures(self, stack: CellStack) -> None:
-        """A cell by itself fails its trial; from a stack it is left out, with the reason in its folder."""
-        for folder, error in stack.failed.items():
+        """A cell by itself fails its trial; of several it is left out, with the reason in its folder."""
+        while stack.failed:
+            folder, error = stack.failed.popitem()
             if len(self.job.cells) == 1:
                 raise error
             folder.fail(error)
@@ -133,7 +161,7 @@ class _Reporter(tune.Callback):
         self._watcher, self._deaths, self._last = watcher, deaths, last
         self._finished: set[str] = set()
         self.one_by_one: list[Job] = []
-        """The cells of stacks that failed there."""
+        """The cells that failed beside others."""
         self.short_of_memory: list[Job] = []
         """The cells that are to be tried again with nothing beside them."""
 
@@ -179,7 +207,9 @@ class _Reporter(tune.Callback):
                 self._watcher.finished(config.cell_id)
 
     def _try_again(self, job: Job) -> None:
-        """What is left of a stack, cell by cell: whatever was wrong with one is no matter of the others."""
+        """What several cells left undone, cell by cell: one that fails is no matter of the others."""
         self.one_by_one += [
-            replace(job, cells=[(folder, config)]) for folder, config in job.cells if not folder.is_done
+            replace(job, cells=[(folder, config)], stacks=(1,))
+            for folder, config in job.cells
+            if not folder.is_done
         ]

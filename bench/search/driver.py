@@ -16,10 +16,11 @@ from ray import tune
 from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 
+from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
-from bench.scheduling.desk import Cells, Job
+from bench.scheduling.desk import Job
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import Home, conditions_at, open_home
 from bench.scheduling.kept_trial import KeptTrial
@@ -67,8 +68,10 @@ def run_search(
         together = _together(limits, conditions.together, at_once)
         work = _Work(search, journal, limits, conditions, home, watcher, together)
         searcher = _JournalSearcher(work)
-        # One trial waits while the others run, so that a process that is done goes on with it at once.
-        queue = at_once if resources.max_concurrent == at_once else at_once + 1
+        # One trial waits while the others run, so that a process that is done goes on with it at once; not a
+        # stack of them, which had better be suggested when there is something to learn from.
+        waits = together == 1 and resources.max_concurrent != at_once
+        queue = at_once + 1 if waits else at_once
         _attempt(searcher, work, resources, queue)
         if not searcher.again:
             return searcher.lost

@@ -25,7 +25,7 @@ class Halving:
     """What was measured at each rung, and who is stopped there."""
 
     measured: dict[int, list[float]] = field(default_factory=dict)
-    """Rung → the accuracies of trials that reached it before."""
+    """Rung that is still ahead → the accuracies of trials that reached it before."""
 
     @classmethod
     def after(cls, grace: int, rounds: int, histories: Sequence[Sequence[tuple[int, float]]]) -> Halving:
@@ -39,7 +39,6 @@ class Halving:
 
     def stopped(self, rung: int, accuracies: Mapping[int, float]) -> list[int]:
         """Those of the trials at a rung that are not among the best third; trial 0 always continues."""
-        known = self.measured[rung]
-        known += accuracies.values()
+        known = [*self.measured.pop(rung), *accuracies.values()]
         least = np.percentile(known, 100 * (1 - 1 / REDUCTION))
         return [number for number, accuracy in accuracies.items() if accuracy < least and number != 0]

@@ -128,7 +128,6 @@ class TrialBatch:
             return
         found = {number: measured[1] for number, measured in at.items() if measured}
         stopped = self._halving.stopped(rung, found)
-        del self._halving.measured[rung]
         for trial in self.trials:
             if trial.number in stopped:
                 trial.stopped = True

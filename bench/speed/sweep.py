@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.groups import HostGroups, Request
+from bench.engine.hosts.groups import HostGroups
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.models.architectures.head import Head
@@ -104,13 +103,8 @@ def _stacked(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
 
     def advance() -> None:
         for _ in range(sweep.rounds):
-            rounds = [federation.advancing() for _, federation in cells]
-            requests = [Request(host, next(round_)) for (host, _), round_ in zip(cells, rounds, strict=True)]
-            for round_, answer in zip(rounds, groups.run(requests), strict=True):
-                if isinstance(answer, Exception):
-                    raise answer
-                with suppress(StopIteration):
-                    round_.send(answer)
+            for error in groups.advance({host: each.advancing() for host, each in cells}).values():
+                raise error
 
     return advance
 

@@ -37,6 +37,9 @@ class Tree(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         return f"Tree({', '.join(f'{name}{tuple(leaf.shape)}' for name, leaf in self.items())})"
 
+    def keys(self) -> Any:
+        return self._leaves.keys()
+
     def items(self) -> Any:
         return self._leaves.items()
 
@@ -127,12 +130,12 @@ def where(condition: Tensor, yes: Tree, no: Tree) -> Tree:
 
 def weighted_sum(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
     """Σ w·tree, added up in the given order, so that the same replies give the same bits everywhere."""
-    first = trees[0]
+    first, *others = [tree.as_dict() for tree in trees]
     names = [name for name, leaf in first.items() if leaf.is_floating_point()]
     total = torch._foreach_mul([first[name] for name in names], weights[0])
-    for tree, weight in zip(trees[1:], weights[1:], strict=True):
-        torch._foreach_add_(total, [tree[name] for name in names], alpha=weight)
-    return first | Tree(zip(names, total, strict=True))
+    for leaves, weight in zip(others, weights[1:], strict=True):
+        torch._foreach_add_(total, [leaves[name] for name in names], alpha=weight)
+    return trees[0] | Tree(zip(names, total, strict=True))
 
 
 def leaves_of(value: Any) -> Iterator[Tensor]:
@@ -153,7 +156,9 @@ def size_in_bytes(value: Any) -> int:
     """The bytes of all tensors inside a nest; called for every message, so it avoids generators for speed."""
     if isinstance(value, Tensor):
         return value.nbytes
-    if isinstance(value, (dict, Tree)):
+    if isinstance(value, Tree):
+        return sum([leaf.nbytes for leaf in value.as_dict().values()])
+    if isinstance(value, dict):
         return sum([size_in_bytes(item) for item in value.values()])
     return sum([size_in_bytes(item) for item in value]) if isinstance(value, (list, tuple)) else 0
 

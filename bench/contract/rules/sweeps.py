@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,32 +11,34 @@ from pydantic import BaseModel, ValidationError
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
-from bench.contract.stage import PLAIN
+from bench.contract.stage import PLAIN, SIZES
 from bench.contract.subject import NotApplicableError, Subject, raised
-from bench.engine.federation import Federation
-from bench.engine.hosts.groups import HostGroups, Request
+from bench.engine.hosts.groups import HostGroups
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
 
 TOLERANCE = 1e-5
 ROUNDS = 2
+OF_SEEDS = {0: SIZES, 1: (8, 5, 11)}
+"""Seed → samples per client."""
 SMALLER = 0.8
 """What numbers are multiplied by to have other values of them."""
 
 
 def _sweeps(subject: Subject) -> Iterator[str]:
-    first = subject.problem(optimiser=PLAIN)
-    if first.task.has_batch_norm:
+    problems = [
+        cell
+        for seed, sizes in OF_SEEDS.items()
+        for cell in _two_settings(subject.problem(optimiser=PLAIN, seed=seed, sizes=sizes))
+    ]
+    if problems[0].task.has_batch_norm:
         raise NotApplicableError("batch norm cannot be stacked")
-    slower = replace(first.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
-    other = replace(first, method=changed(first.method))
-    problems = [first, other, replace(other, task=slower)]
     alone = [_standing(problem) for problem in problems]
     try:
         together = _together(problems)
     except Exception as error:
-        yield f"cells with other hyperparameters cannot be computed together: {raised(subject, error)}"
+        yield f"cells with other numbers or seeds cannot be computed together: {raised(subject, error)}"
         return
     for expected, found in zip(alone, together, strict=True):
         if missed := gaps(expected, found, TOLERANCE):
@@ -47,6 +48,11 @@ def _sweeps(subject: Subject) -> Iterator[str]:
                 "method may be tensors"
             )
             return
+
+
+def _two_settings(problem: Problem) -> list[Problem]:
+    slower = replace(problem.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
+    return [problem, replace(problem, method=changed(problem.method), task=slower)]
 
 
 def changed(method: FedAlgorithm) -> FedAlgorithm:
@@ -84,23 +90,14 @@ def _together(problems: list[Problem]) -> list[dict[str, Any]]:
     cells = [(host, prepared(problem, host, SOME)) for problem in problems for host in [StackedHost(problem)]]
     groups = HostGroups()
     for _ in range(ROUNDS):
-        _advance(groups, cells)
+        for error in groups.advance({host: federation.advancing() for host, federation in cells}).values():
+            raise error
     return [standing(federation, host) for host, federation in cells]
-
-
-def _advance(groups: HostGroups, cells: list[tuple[StackedHost, Federation]]) -> None:
-    rounds = [federation.advancing() for _, federation in cells]
-    requests = [Request(host, next(round_)) for (host, _), round_ in zip(cells, rounds, strict=True)]
-    for round_, answer in zip(rounds, groups.run(requests), strict=True):
-        if isinstance(answer, Exception):
-            raise answer
-        with suppress(StopIteration):
-            round_.send(answer)
 
 
 SWEEPS = Rule(
     "sweeps",
-    "Cells that differ in numbers come to the same results together as alone, up to 1e-5.",
+    "Cells that differ in numbers and seed come to the same results together as alone, up to 1e-5.",
     "Stacking",
     _sweeps,
 )

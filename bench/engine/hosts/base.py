@@ -7,11 +7,11 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +37,11 @@ class Asked(NamedTuple):
     number: int
     """Of the round."""
     messages: Sequence[tuple[int, Message]]
+
+
+Result = TypeVar("Result")
+Round: TypeAlias = Generator[Asked, list[Reply], Result]
+"""A part of a run that asks its clients, is sent their replies, and goes on until it has its result."""
 
 
 class Hosts(Protocol):
@@ -102,7 +107,7 @@ class Host(ABC):
         self._task: tuple[int, Task] | None = None
         self._exchanges = problem.exchanges()
         self._maker = problem.method if isinstance(problem.method, MakesSamples) else None
-        self._resamples = self._maker is not None and self._maker.resamples()
+        self.resamples = self._maker is not None and self._maker.resamples()
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         if phase == len(self._exchanges) - 1:
@@ -124,7 +129,7 @@ class Host(ABC):
         terms = LossTerms() if in_round and problem.task.records_losses else None
         prepare = problem.recipe.preparation(terms) if in_round else None
         orders = sent_orders(problem.orders(client, number, len(samples.y)), samples.y.device)
-        renewed = partial(self.made, client, number) if self._resamples else None
+        renewed = partial(self.made, client, number) if self.resamples else None
         key = problem.key(client, number)
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
         task = self.task_in(number)
@@ -157,12 +162,12 @@ class Host(ABC):
         own, task = self.problem.train[client], self.problem.task
         if self._maker is None:
             return own
-        keys = (client, number, epoch) if self._resamples else (client,)
+        keys = (client, number, epoch) if self.resamples else (client,)
         return self._maker.training_samples(task, self.state(client), own, task.generator("samples", *keys))
 
     def makes_the_same(self, other: Host) -> bool:
         """Whether all clients train on the same samples in both, in every round."""
-        if self._maker is None or self._resamples:
+        if self._maker is None or self.resamples:
             return self._maker is None
         makers = (self, other)
         return all(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from bench.engine.hosts.base import Asked, Hosts
+from bench.engine.hosts.base import Asked, Hosts, Round
+from bench.engine.hosts.seeds import JointPool, are_even, by_seed
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.hosts.together import Share, fit_together, steering, train_together
 from methods.base import Reply
@@ -26,37 +27,68 @@ class Request(NamedTuple):
 class HostGroups:
     """Hosts of cells, divided into those that can be computed together.
 
-    Groups are found when cells first ask, and split when computing them together fails: by the numbers that
-    decide what is computed, or if there are none, into single cells.
+    Groups are found when cells first ask, and split when computing them together fails: first by seed, then
+    by the numbers that decide what is computed, or if there are none, into single cells.
     """
 
     def __init__(self) -> None:
         self._groups: dict[Hosts, int] = {}
+        self._pools: dict[int, JointPool] = {}
 
-    def run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
+    def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
+        """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
+        failed: dict[Hosts, Exception] = {}
+        requests: list[Request] = []
+        for hosts, round_ in rounds.items():
+            try:
+                requests.append(Request(hosts, next(round_)))
+            except Exception as error:
+                failed[hosts] = error
+        for request, answer in zip(requests, self._run(requests), strict=True):
+            try:
+                if isinstance(answer, Exception):
+                    raise answer
+                rounds[request.hosts].send(answer)
+            except StopIteration:
+                pass
+            except Exception as error:
+                failed[request.hosts] = error
+        return failed
+
+    def forget(self, hosts: Hosts) -> None:
+        self._groups.pop(hosts, None)
+
+    def _run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
         """The replies to each request; an exception where a cell by itself fails."""
         found: dict[Hosts, list[Reply] | Exception] = {}
         for group in self._divided(requests):
             found |= self._answers(group)
         return [found[request.hosts] for request in requests]
 
-    def together(self, hosts: Hosts) -> int:
-        """How many cells are computed together with this one, itself included."""
-        group = self._groups.get(hosts)
-        return 1 if group is None else list(self._groups.values()).count(group)
-
-    def forget(self, hosts: Hosts) -> None:
-        self._groups.pop(hosts, None)
-
     def _answers(self, group: Sequence[Request]) -> dict[Hosts, list[Reply] | Exception]:
         if len(group) == 1:
             return {group[0].hosts: _alone(group[0])}
+        number, cells = group[0].asked.number, [request.share for request in group]
+        seeds = by_seed(cells)
+        if len(seeds) > 1 and not are_even(seeds, number):
+            return self._seed_by_seed(group, seeds)
+        pool = self._pools.setdefault(self._groups[group[0].hosts], JointPool())
         try:
-            replies = train_together(group[0].asked.number, [request.share for request in group])
+            replies = train_together(number, cells, pool)
         except Exception:
-            self._split(group)
-            return dict(zip((request.hosts for request in group), self.run(group), strict=True))
+            self._split(group, seeds)
+            return dict(zip((request.hosts for request in group), self._run(group), strict=True))
         return {request.hosts: of_cell for request, of_cell in zip(group, replies, strict=True)}
+
+    def _seed_by_seed(
+        self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]
+    ) -> dict[Hosts, list[Reply] | Exception]:
+        """For a round: some cells are ahead of others, or have failed."""
+        requests = {request.hosts: request for request in group}
+        found: dict[Hosts, list[Reply] | Exception] = {}
+        for cells in seeds:
+            found |= self._answers([requests[cell.host] for cell in cells])
+        return found
 
     def _divided(self, requests: Sequence[Request]) -> list[list[Request]]:
         groups: dict[int, list[Request]] = {}
@@ -68,17 +100,22 @@ class HostGroups:
 
     def _group_of(self, request: Request, groups: dict[int, list[Request]]) -> int:
         """That of cells it fits together with, or one of its own."""
-        for group, (other, *_) in groups.items():
+        for group, others in groups.items():
             if (
                 isinstance(request.hosts, StackedHost)
-                and isinstance(other.hosts, StackedHost)
-                and request.asked.phase == other.asked.phase
-                and fit_together(request.hosts, other.hosts, request.asked.number)
+                and isinstance(others[0].hosts, StackedHost)
+                and request.asked.phase == others[0].asked.phase
+                and fit_together(request.hosts, [each.share.host for each in others], request.asked.number)
             ):
                 return group
         return self._new_group()
 
-    def _split(self, group: Sequence[Request]) -> None:
+    def _split(self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]) -> None:
+        if len(seeds) > 1:
+            for cells in seeds:
+                new = self._new_group()
+                self._groups |= {cell.host: new for cell in cells}
+            return
         values = steering(group[0].asked.number, [request.share for request in group])
         numbers: dict[object, int] = {}
         for position, request in enumerate(group):

@@ -30,7 +30,7 @@ class LoopHost(Host):
         if client in self._kept:
             return self._kept[client]
         samples = self.made(client, number)
-        if not self._resamples and samples.bytes <= self._room:
+        if not self.resamples and samples.bytes <= self._room:
             self._kept[client] = samples
             self._room -= samples.bytes if samples is not self.problem.train[client] else 0
         return samples

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -36,12 +36,13 @@ class Pool:
 
     x: Tensor
     y: Tensor
-    clients: dict[int, Place]
+    clients: Mapping[Hashable, Place]
+    """A client's number, with that of its seed where there are several, → where its samples are."""
     renewed: bool
     """Whether every epoch has samples of its own, behind each other."""
 
     @classmethod
-    def of(cls, parts: Mapping[int, Sequence[Samples]]) -> Pool:
+    def of(cls, parts: Mapping[Any, Sequence[Samples]]) -> Pool:
         """`parts`: client → its samples, of every epoch or of all epochs."""
         pieces = [samples for epochs in parts.values() for samples in epochs]
         places, start = {}, 0

@@ -88,8 +88,10 @@ def fill(nest: Any, tensors: Sequence[Tensor]) -> Any:
 
 def refill(nest: Any, leaves: Iterator[Tensor]) -> Any:
     """A nest of the same shape with other leaves, in order."""
-    if isinstance(nest, (dict, Tree)):
-        return type(nest)({key: refill(item, leaves) for key, item in nest.items()})
+    if isinstance(nest, Tree):
+        return Tree(dict(zip(nest, leaves, strict=False)))
+    if isinstance(nest, dict):
+        return {key: refill(item, leaves) for key, item in nest.items()}
     return next(leaves)
 
 

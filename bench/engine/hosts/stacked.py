@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import torch
-from torch import Tensor
-
-from bench.engine.devices import sent_together
 from bench.engine.hosts.base import KEPT_BYTES, Host
 from bench.engine.hosts.pool import Pool
 from bench.engine.hosts.together import Share, train_together
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
 from methods.base import Message, Reply, Task
-from methods.core.batches import Samples, stack_orders, steps_of
+from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
@@ -29,7 +25,7 @@ class StackedHost(Host):
         super().__init__(problem, name)
         self._computed: tuple[Task, Task] | None = None
         self._everybody: Pool | None = None
-        self._may_fit = not self._resamples
+        self._may_fit = not self.resamples
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         (replies,) = train_together(number, [Share(self, dict(messages))])
@@ -80,7 +76,7 @@ class StackedHost(Host):
         for client in clients:
             first = self.made(client, number)
             epochs = len(self.problem.orders(client, number, len(first.y)))
-            renewed = range(1, epochs) if self._resamples else ()
+            renewed = range(1, epochs) if self.resamples else ()
             parts[client] = [first, *(self.made(client, number, epoch) for epoch in renewed)]
             size += sum(samples.bytes for samples in parts[client])
             if size > KEPT_BYTES or client == clients[-1]:
@@ -92,23 +88,3 @@ class StackedHost(Host):
         if self._computed is None or self._computed[0] is not task:
             self._computed = task, task.computed(STACKED if task.device.type == "cpu" else STACKED_ON_GPU)
         return self._computed[1]
-
-    def cut(self, number: int, clients: list[int], pool: Pool) -> dict[str, Tensor | None]:
-        counts = [pool.clients[client].size for client in clients]
-        starts = [pool.clients[client].start for client in clients]
-        orders = [
-            pool.positions(count, self.problem.orders(client, number, count))
-            for client, count in zip(clients, counts, strict=True)
-        ]
-        size = min(self.problem.batch_size, max(counts))
-        order, mask, live = stack_orders(orders, starts, size)
-        parts: dict[str, Tensor | None] = {
-            "order": order,
-            "mask": mask,
-            "live": live,
-            "start": torch.tensor(starts),
-            "steps": torch.tensor(steps_of(orders, size)),
-            "samples": torch.tensor(counts),
-            "key": torch.tensor([self.problem.key(client, number) for client in clients]),
-        }
-        return sent_together(parts, pool.y.device)

@@ -1,19 +1,23 @@
-"""The clients of several cells at once: cells that differ in numbers alone and share their samples."""
+"""The clients of several cells at once: cells that differ in numbers and seed alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor
 
+from bench.engine.devices import sent_together
 from bench.engine.hosts.base import Work
-from bench.engine.hosts.pool import Pool, evenly_cut
+from bench.engine.hosts.pool import Place, Pool, evenly_cut
+from bench.engine.hosts.seeds import JointPool, by_seed, may_join, without_seed
 from bench.engine.hosts.stack import Stack, fill, finite_rows, refill
 from bench.engine.variation import AlikeError, Variation, with_number
 from methods.base import Message, Reply
-from methods.core.batches import PaddedBatches
+from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
 from methods.core.tree import leaves_of
 
@@ -28,30 +32,64 @@ class Share(NamedTuple):
     messages: dict[int, Message]
 
 
-def train_together(number: int, cells: Sequence[Share]) -> list[list[Reply]]:
-    """The clients of a round, in all cells at once: these differ in numbers alone and share their samples."""
-    first = cells[0]
-    works: list[list[Work]] = [[] for _ in cells]
-    for pool in first.host.pools(number, list(first.messages)):
-        clients = [client for client in first.messages if client in pool.clients]
-        for part in evenly_cut(clients, first.host.at_once(pool)):
-            for of_cell, more in zip(works, stacked_works(number, cells, part, pool), strict=True):
-                of_cell += more
+class Row(NamedTuple):
+    """A client of one seed, and where its samples are."""
+
+    seed: int
+    client: int
+    place: Place
+
+
+def train_together(number: int, cells: Sequence[Share], joint: JointPool | None = None) -> list[list[Reply]]:
+    """The clients of a round, in all cells at once: these differ in numbers and seed alone.
+
+    Cells of one seed share their samples. Of every seed there are cells with the same settings, and `joint`
+    keeps the samples of all seeds.
+    """
+    seeds = by_seed(cells)
+    works: dict[StackedHost, list[Work]] = {cell.host: [] for cell in cells}
+    for pool, rows in _rows(number, seeds, joint):
+        for part in evenly_cut(rows, cells[0].host.at_once(pool)):
+            for host, more in stacked_works(number, seeds, part, pool).items():
+                works[host] += more
     # Only now that nothing can go wrong any more, as clients' states change here.
-    return [cell.host.finished(of_cell) for cell, of_cell in zip(cells, works, strict=True)]
+    return [cell.host.finished(works[cell.host]) for cell in cells]
 
 
-def stacked_works(number: int, cells: Sequence[Share], clients: list[int], pool: Pool) -> list[list[Work]]:
-    """What these clients compute, cell by cell; a ValueError if the cells do not fit together."""
-    hosts = [cell.host for cell in cells]
-    recipe, task = hosts[0].problem.recipe, hosts[0].stacked_task(number)
-    stack = Stack(len(cells))
-    states = stack.add([[host.state(client) for client in clients] for host in hosts])
-    contents = stack.add([[cell.messages[client] for client in clients] for cell in cells])
-    parts = stack.add_by_client(hosts[0].cut(number, clients, pool))
-    settings = [host.setting(number) for host in hosts]
+def _rows(
+    number: int, seeds: Sequence[Sequence[Share]], joint: JointPool | None
+) -> Iterator[tuple[Pool, list[Row]]]:
+    """The clients that take part, pool by pool."""
+    first = seeds[0][0]
+    if len(seeds) == 1:
+        for pool in first.host.pools(number, list(first.messages)):
+            here = [client for client in first.messages if client in pool.clients]
+            yield pool, [Row(0, client, pool.clients[client]) for client in here]
+        return
+    together = (joint or JointPool()).of([cells[0].host for cells in seeds])
+    if together is None:
+        raise AlikeError("there is no room for the samples of all seeds")
+    rows = [(seed, client) for seed, cells in enumerate(seeds) for client in cells[0].messages]
+    yield together, [Row(*row, together.clients[row]) for row in rows]
+
+
+def stacked_works(
+    number: int, seeds: Sequence[Sequence[Share]], rows: Sequence[Row], pool: Pool
+) -> dict[StackedHost, list[Work]]:
+    """What these clients compute, cell by cell; an AlikeError if the cells do not fit together."""
+    first = [cell.host for cell in seeds[0]]
+    recipe, task = first[0].problem.recipe, first[0].stacked_task(number)
+    if len(seeds) > 1:
+        task = without_seed(task)
+    columns = range(len(first))
+    stack = Stack(len(first))
+    shares = [[seeds[row.seed][column] for row in rows] for column in columns]
+    states = stack.add([[s.host.state(r.client) for s, r in zip(of, rows, strict=True)] for of in shares])
+    contents = stack.add([[s.messages[r.client] for s, r in zip(of, rows, strict=True)] for of in shares])
+    parts = stack.add_by_client(_cut(number, [cells[0].host for cells in seeds], rows, pool))
+    settings = [host.setting(number) for host in first]
     variation = Variation.among(settings)
-    numbers = stack.add_by_cell(variation.tensors(next(iter(task.initial.values()))))
+    numbers = stack.add_by_cell(variation.tensors(next(iter(first[0].problem.task.initial.values()))))
     shape: list[Any] = []
 
     def local(*own: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -65,19 +103,44 @@ def stacked_works(number: int, cells: Sequence[Share], clients: list[int], pool:
         return list(leaves_of(result)), {} if terms is None else terms.means()
 
     outputs, noted = stack.mapped(local)
-    rows = [(client, cell) for client in range(len(clients)) for cell in range(len(cells))]
-    outputs = [_by_row(output, len(cells)) for output in outputs]
-    sound = finite_rows(outputs, len(rows))
-    columns = [output.unbind(0) for output in outputs]
-    named = {name: _by_row(means, len(cells)).unbind(0) for name, means in noted.items()}
-    works: list[list[Work]] = [[] for _ in cells]
-    for row, (k, cell) in enumerate(rows):
-        leaves = iter([column[row] for column in columns])
+    outputs = [_by_row(output, len(first)) for output in outputs]
+    sound = finite_rows(outputs, len(rows) * len(first))
+    found = [output.unbind(0) for output in outputs]
+    named = {name: _by_row(means, len(first)).unbind(0) for name, means in noted.items()}
+    works: dict[StackedHost, list[Work]] = {}
+    for at, (row, column) in enumerate(product(rows, columns)):
+        leaves = iter([each[at] for each in found])
         content, state = (refill(nest, leaves) for nest in shape)
-        terms = {name: means[row] for name, means in named.items()} or None
-        size = pool.clients[clients[k]].size
-        works[cell].append(Work(clients[k], size, content, state, terms, sound[row]))
+        terms = {name: means[at] for name, means in named.items()} or None
+        work = Work(row.client, row.place.size, content, state, terms, sound[at])
+        works.setdefault(seeds[row.seed][column].host, []).append(work)
     return works
+
+
+def _cut(
+    number: int, hosts: Sequence[StackedHost], rows: Sequence[Row], pool: Pool
+) -> dict[str, Tensor | None]:
+    """The steps of these clients; a host per seed."""
+    problems = [hosts[row.seed].problem for row in rows]
+    counts = [row.place.size for row in rows]
+    starts = [row.place.start for row in rows]
+    orders = [
+        pool.positions(row.place.size, problem.orders(row.client, number, row.place.size))
+        for row, problem in zip(rows, problems, strict=True)
+    ]
+    size = min(problems[0].batch_size, max(counts))
+    order, mask, live = stack_orders(orders, starts, size)
+    keys = [problem.key(row.client, number) for row, problem in zip(rows, problems, strict=True)]
+    parts: dict[str, Tensor | None] = {
+        "order": order,
+        "mask": mask,
+        "live": live,
+        "start": torch.tensor(starts),
+        "steps": torch.tensor(steps_of(orders, size)),
+        "samples": torch.tensor(counts),
+        "key": torch.tensor(keys),
+    }
+    return sent_together(parts, pool.y.device)
 
 
 def _by_row(output: Tensor, cells: int) -> Tensor:
@@ -85,13 +148,15 @@ def _by_row(output: Tensor, cells: int) -> Tensor:
     return output if cells == 1 else output.flatten(0, 1)
 
 
-def fit_together(host: StackedHost, other: StackedHost, number: int) -> bool:
-    """Whether two cells differ in numbers alone, and their clients train on the same samples."""
+def fit_together(host: StackedHost, others: Sequence[StackedHost], number: int) -> bool:
+    """Whether a cell differs from these, which fit together, in numbers and seed alone."""
     try:
-        Variation.among([host.setting(number), other.setting(number)])
+        Variation.among([host.setting(number), others[0].setting(number)])
     except AlikeError:
         return False
-    return host.makes_the_same(other)
+    samples = host.problem.train
+    of_its_seed = next((other for other in others if other.problem.train is samples), None)
+    return may_join(host, others[0]) if of_its_seed is None else host.makes_the_same(of_its_seed)
 
 
 def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:
@@ -100,8 +165,7 @@ def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:
     They are found by trying each of them with one client. Empty where none of them alone is to blame.
     """
     first = cells[0]
-    pool = next(first.host.pools(number, list(first.messages)))
-    client = next(client for client in first.messages if client in pool.clients)
+    pool, (row, *_) = next(_rows(number, [[first]], None))
     varied = Variation.among([cell.host.setting(number) for cell in cells]).numbers
     found = []
     for path, values in varied.items():
@@ -110,7 +174,7 @@ def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:
             first.host.changed(with_number(first.host.setting(number), path, other)), first.messages
         )
         try:
-            stacked_works(number, [first, beside], [client], pool)
+            stacked_works(number, [[first, beside]], [row], pool)
         except Exception:
             found.append(values)
     return [tuple(values[position] for values in found) for position in range(len(cells))]

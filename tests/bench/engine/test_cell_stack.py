@@ -90,9 +90,9 @@ def joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     real = computed_together.stacked_works
 
-    def counted(number: int, cells: Any, *rest: Any) -> Any:
-        sizes.append(len(cells))
-        return real(number, cells, *rest)
+    def counted(number: int, seeds: Any, *rest: Any) -> Any:
+        sizes.append(sum(map(len, seeds)))
+        return real(number, seeds, *rest)
 
     monkeypatch.setattr(computed_together, "stacked_works", counted)
     return sizes
@@ -108,6 +108,38 @@ def test_a_stack_leaves_the_records_of_cells_that_ran_alone(tmp_path: Path, join
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
     finals = {str(records(tmp_path / "stack", cell)["rounds"]) for cell in cells}
     assert len(finals) == len(ROWS)  # the rates make a difference, so it is not one cell four times
+
+
+def test_other_seeds_join_a_stack_with_samples_of_their_own(tmp_path: Path, joint_calls: list[int]) -> None:
+    cells = cells_of(tmp_path, [ROWS[1], ROWS[2]], seeds=3)
+    alone(tmp_path / "alone", cells)
+    joint_calls.clear()
+    assert run_together(tmp_path / "stack", cells).failed == {}
+    assert set(joint_calls) == {6}
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_what_depends_on_the_seed_is_computed_seed_by_seed(tmp_path: Path, joint_calls: list[int]) -> None:
+    cells = cells_of(tmp_path, ["fedetf"], seeds=2)  # whose classifier is a simplex drawn with the seed
+    alone(tmp_path / "alone", cells)
+    joint_calls.clear()
+    assert run_together(tmp_path / "stack", cells).failed == {}
+    assert joint_calls == [2] + [1] * 2 * ROUNDS
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_seeds_with_other_cells_are_computed_one_after_the_other(
+    tmp_path: Path, joint_calls: list[int]
+) -> None:
+    cells = cells_of(tmp_path, [ROWS[1], ROWS[2]], seeds=2)[:3]
+    alone(tmp_path / "alone", cells)
+    joint_calls.clear()
+    assert run_together(tmp_path / "stack", cells).failed == {}
+    assert sorted(joint_calls) == [1] * ROUNDS + [2] * ROUNDS
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 
 
 def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path) -> None:
@@ -198,14 +230,20 @@ def test_time_is_divided_among_the_cells_that_share_it(monkeypatch: pytest.Monke
     assert clock.wall == 4
 
 
-def test_stacks_are_cells_of_one_seed_and_setting_and_keep_all_processes_busy(tmp_path: Path) -> None:
-    cells = cells_of(tmp_path, [*ROWS, "fedavg"], seeds=2)
-    found = stacks(cells, most=24, processes=1)
-    assert sorted(len(stack) for stack in found) == [1, 1, 4, 4]
-    assert all(len({(cell.method, cell.seed) for cell in stack}) == 1 for stack in found)
-    assert max(len(stack) for stack in stacks(cells, most=3, processes=1)) == 3
-    assert max(len(stack) for stack in stacks(cells, most=24, processes=2)) == 2
-    assert sorted(cell.cell_id for stack in found for cell in stack) == sorted(c.cell_id for c in cells)
+def test_a_stack_has_whole_seeds_and_all_processes_are_busy(tmp_path: Path) -> None:
+    cells = cells_of(tmp_path, [*ROWS, "fedavg"], seeds=3)
+
+    def sizes(most: int, processes: int) -> list[int]:
+        found = stacks(cells, most, processes)
+        assert sorted(cell.cell_id for stack in found for cell in stack) == sorted(c.cell_id for c in cells)
+        assert all(len({cell.method for cell in stack}) == 1 for stack in found)
+        return [len(stack) for stack in found]
+
+    assert sizes(most=24, processes=1) == [12, 3]
+    assert sizes(most=8, processes=1) == [8, 4, 3]
+    assert sizes(most=7, processes=1) == [4, 4, 4, 3]
+    assert sizes(most=3, processes=1) == [3, 1, 3, 1, 3, 1, 3]
+    assert sizes(most=24, processes=3) == [4, 4, 4, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("model", "several"), [("mlp", True), ("cnn", False)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,13 @@ from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
+from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.desk import Desk, Job
 from bench.scheduling.home import SCRATCH, Home, open_home, remove_abandoned
+from bench.scheduling.kept_trial import NEWS
 from bench.scheduling.storeroom import open_storeroom
+from bench.scheduling.trials import CellTrial
 from bench.suite.planning import plan_cells
 from tests.kit.cli import result_of, rounds_of
 from tests.kit.tune import suite
@@ -94,6 +98,20 @@ def test_an_error_of_the_storeroom_is_a_sentence(elsewhere: Home, config: CellCo
     dataset = config.dataset.model_copy(update={"name": "no_such_data"})
     with pytest.raises(UserError, match=r"^unknown dataset 'no_such_data'"):
         elsewhere.prepared(config.model_copy(update={"dataset": dataset}))
+
+
+def test_a_node_that_joined_with_other_code_is_named(
+    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+) -> None:
+    late = replace(elsewhere, versions={**code_versions(), "torch": "0.1"})
+    kept = CellFolder(tmp_path / "kept")
+    trial = CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
+    for news in trial.step()[NEWS]:
+        news.parcel.deliver(news.folder, news.config)
+    assert "has torch" in (kept.failure() or "") and "the driver's machine has 0.1" in (kept.failure() or "")
+    with pytest.raises(UserError, match="install the same version on both"):
+        trial.step()
+    trial.cleanup()
 
 
 def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
