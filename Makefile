@@ -31,7 +31,7 @@ test-long: setup
 	@echo "test-long: the tests marked long"
 	@.venv/bin/python -m pytest -m long
 
-# What they count goes into the page; delete it to have it made anew.
+# What they count goes into the page if all end well; delete it to have it made anew.
 test-faults: setup
 	@echo "test-faults: 100 kills, damaged bytes, full disks and other faults -> docs/faults.md"
 	@BENCH_FAULT_REPORT=docs/faults.md OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m faults tests/faults

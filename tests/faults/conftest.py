@@ -1,4 +1,4 @@
-"""The report of the fault tests, written when all have ended."""
+"""The report of the fault tests, written when all have ended well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.kit.fault_report import FaultReport
 
 
 @pytest.fixture(scope="session")
-def report() -> Iterator[FaultReport]:
+def report(request: pytest.FixtureRequest) -> Iterator[FaultReport]:
     made = FaultReport()
     yield made
-    made.write_if_asked()
+    if not request.session.testsfailed:
+        made.write_if_asked()

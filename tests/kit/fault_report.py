@@ -9,10 +9,10 @@ from pathlib import Path
 INTRODUCTION = """
 # What faults do to a run
 
-Every figure here was written by `make test-faults` or `make fuzz`, which break runs and searches in the ways
-below and hold them to one promise: the results are those of an undisturbed run, byte for byte apart from
-times, or one sentence says what is wrong and what to do, and nothing that was finished is lost. The machine
-had two cores.
+The tests behind `make test-faults` and `make fuzz` break runs and searches in the ways below and hold them to
+one promise: the results are those of an undisturbed run, byte for byte apart from times, or one sentence says
+what is wrong and what to do, and nothing that was finished is lost. They counted these figures on a busy
+machine with two cores; rows may come from different runs of the tests.
 """
 HEAD = ["| fault | how often | outcome |", "|---|---:|---|"]
 ROW = re.compile(r"\| (?P<fault>.*) \| (?P<count>\d+) \| (?P<outcome>.*) \|")
