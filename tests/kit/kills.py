@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,6 @@ class Campaign:
     run: Path
     """The folder in which the cells are."""
     random: random.Random
-    kill_node: Callable[[], None] = lambda: None
     killed: Counter[str] = field(default_factory=Counter)
     commands: int = 0
     sentences: Counter[str] = field(default_factory=Counter)
@@ -116,17 +115,11 @@ class Campaign:
             if victim is None:
                 continue
             self._standings.append(Standing(time.time(), self._safe()))
-            if kind == "node":
-                self.kill_node()
-            else:
-                try:
-                    os.kill(victim, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
             self.killed[kind] += 1
-            print(
-                f"{time.strftime('%H:%M:%S')} killed a {kind} at round {len(self.package.rounds)}", flush=True
-            )
             if kind in DEADLY:
                 process.wait(PATIENCE)  # rather than for a dead Ray, for ever
                 self._note_end(killed=kind == "driver")
@@ -141,7 +134,7 @@ class Campaign:
 
     def _victim(self, kind: str, process: subprocess.Popen[str]) -> int | None:
         """A process of this kind; None if the command ended before there was one."""
-        if kind in ("driver", "node"):
+        if kind == "driver":
             return process.pid
         found: list[int] = []
 
