@@ -122,7 +122,7 @@ def test_fedlsa_is_shown_with_the_values_of_its_lambda() -> None:
 
 
 def test_a_shown_partition_counts_the_samples_of_every_client() -> None:
-    text = printed("show", "partition", "quickstart")
+    text = printed("show", "partition", "quickstart_cnn")
     rows = re.findall(r"│ (\d) +│ (\w+) +│ (\d+) +│(.*)│\n", text)
     assert [(client, domain, size) for client, domain, size, _ in rows] == [
         (str(client), domain, "100")
@@ -132,8 +132,8 @@ def test_a_shown_partition_counts_the_samples_of_every_client() -> None:
     ]
     for *_, counts in rows:
         assert sum(int(number) for number in re.findall(r"\d+", counts)) == 100
-    assert printed("show", "partition", "quickstart") == text
-    assert printed("show", "partition", "quickstart", "--seed", "1") != text
+    assert printed("show", "partition", "quickstart_cnn") == text
+    assert printed("show", "partition", "quickstart_cnn", "--seed", "1") != text
 
 
 def test_a_cell_is_shown_by_the_beginning_of_its_hash(runs: Path) -> None:
