@@ -1,12 +1,13 @@
 # Each target first sets up what it needs (git, make and Python 3.11 or later suffice); the second call is instant.
 
-.PHONY: help setup quickstart test test-long fuzz lint docs lock
+.PHONY: help setup quickstart test test-long test-faults fuzz lint docs lock
 
 help:
 	@echo "make setup       create .venv with bench in it"
 	@echo "make quickstart  a real comparison table in minutes, no download of data"
 	@echo "make test        the tests"
 	@echo "make test-long   the tests that take minutes"
+	@echo "make test-faults runs killed, cut off, out of room and damaged; takes a quarter of an hour"
 	@echo "make fuzz        10,000 damaged suites, run folders and results files; takes a quarter of an hour"
 	@echo "make lint        ruff and mypy"
 	@echo "make docs        the pages in docs/methods again"
@@ -30,10 +31,15 @@ test-long: setup
 	@echo "test-long: the tests marked long"
 	@.venv/bin/python -m pytest -m long
 
+# What they count goes into the page if all end well; delete it to have it made anew.
+test-faults: setup
+	@echo "test-faults: 100 kills, damaged bytes, full disks and other faults -> docs/faults.md"
+	@BENCH_FAULT_REPORT=docs/faults.md OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m faults tests/faults
+
 # 2,000 inputs for each of the five tests; the usual tests have 40 of each.
 fuzz: setup
 	@echo "fuzz: 10,000 hostile inputs"
-	@BENCH_FUZZ=2000 OMP_NUM_THREADS=1 .venv/bin/python -m pytest \
+	@BENCH_FUZZ=2000 BENCH_FAULT_REPORT=docs/faults.md OMP_NUM_THREADS=1 .venv/bin/python -m pytest \
 		tests/bench/suite/test_hostile_suites.py tests/bench/studies/test_hostile_records.py
 
 lint: setup

@@ -97,7 +97,11 @@ def mlflow_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say what became of the inputs of `make fuzz`."""
     if "BENCH_FUZZ" in os.environ:
+        from tests.kit.fault_report import FaultReport
         from tests.kit.hostile import tallies
 
-        for line in tallies():
-            terminalreporter.write_line(line)
+        report = FaultReport()
+        for kind, count, outcome in tallies():
+            terminalreporter.write_line(f"{kind}: {count} inputs, {outcome}")
+            report.add("Hostile inputs (`make fuzz`)", kind, count, outcome)
+        report.write_if_asked()

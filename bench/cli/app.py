@@ -28,7 +28,7 @@ from bench.cli import (
     verify,
     watch,
 )
-from bench.errors import UserError
+from bench.errors import UserError, mendable
 from bench.words import one_line
 
 app = typer.Typer(
@@ -86,8 +86,9 @@ def main() -> None:
     """Entry point: mistakes of the user become one sentence and exit code 2."""
     try:
         app()
-    except UserError as error:
-        if _State.debug:
+    except (UserError, OSError) as error:
+        problem = mendable(error)
+        if _State.debug or problem is None:
             raise
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        print(f"error: {one_line(str(problem))}", file=sys.stderr)
         sys.exit(2)

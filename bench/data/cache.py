@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,28 @@ from filelock import FileLock
 
 from bench.data.base import Dataset, DatasetSpec, Split
 from bench.errors import UserError
+from bench.records.seals import is_broken, sealed
 
 MANIFEST = "manifest.json"
 LAYOUT = 1
+
+_thoroughly = False
+_known: set[Path] = set()
+"""Entries whose checksums this process has compared."""
+
+
+@contextmanager
+def checked_thoroughly() -> Iterator[None]:
+    """Inside, an entry counts only if its arrays have their checksums, which takes a second per gigabyte.
+
+    The driver does so before a run; its workers, who come after it, look at sizes alone.
+    """
+    global _thoroughly
+    before, _thoroughly = _thoroughly, True
+    try:
+        yield
+    finally:
+        _thoroughly = before
 
 
 def cache_root() -> Path:
@@ -77,7 +98,7 @@ def _make(entry: Path, spec: DatasetSpec, root: Path | None, identity: dict[str,
             "arrays": arrays,
             "checksum": hashlib.sha256(sums.encode()).hexdigest(),
         }
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        (partial / MANIFEST).write_text(json.dumps(sealed(manifest), indent=1), encoding="utf-8")
         partial.replace(entry)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -91,23 +112,31 @@ def _save(path: Path, array: np.ndarray) -> dict[str, Any]:
 
 
 def intact_manifest(entry: Path) -> dict[str, Any] | None:
-    """The manifest if every file in it has its full size; hashing them at each start would be too slow."""
+    """The manifest if it and every file in it are whole; of files, see `checked_thoroughly`."""
     try:
-        manifest = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
-        sizes_match = all(
-            (entry / file).stat().st_size == about["bytes"] for file, about in manifest["arrays"].items()
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest: dict[str, Any] = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
+        arrays = manifest["arrays"].items()
+        if is_broken(manifest) or any(
+            (entry / file).stat().st_size != about["bytes"] for file, about in arrays
+        ):
+            return None
+        if _thoroughly and entry not in _known:
+            if any(array_checksum(_mapped(entry / file)) != about["sha256"] for file, about in arrays):
+                return None
+            _known.add(entry)
+    except Exception:  # of JSON or NumPy, depending on which byte is damaged
         return None
-    return manifest if sizes_match else None
+    return manifest
+
+
+def _mapped(file: Path) -> np.ndarray:
+    array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
+    return array
 
 
 def _open(entry: Path, manifest: dict[str, Any]) -> Dataset:
     def split(domain: str, part: str) -> Split:
-        x, y = (
-            np.load(entry / f"{domain}.{part}.{array}.npy", mmap_mode="r", allow_pickle=False)
-            for array in ("x", "y")
-        )
+        x, y = (_mapped(entry / f"{domain}.{part}.{array}.npy") for array in ("x", "y"))
         return Split(x, y)
 
     return Dataset(

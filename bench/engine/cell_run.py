@@ -20,7 +20,7 @@ from bench.engine.federation import Federation, Round, answered
 from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
 from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import latest_checkpoint, write_checkpoint
+from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
 from bench.records.provenance import hardware, versions
 from bench.records.schema import (
@@ -127,7 +127,7 @@ class CellRun:
         if number == self._total or (self._chosen is not None and self._chosen.stops):
             self._finish()
         elif time.monotonic() - self._saved_at >= self._conditions.checkpoint_seconds:
-            write_checkpoint(self.folder.checkpoints, number, self._save)
+            write_checkpoint(self.folder.checkpoints, number, self._save_and_seal)
             self._saved_at = time.monotonic()
 
     def close(self) -> None:
@@ -146,14 +146,19 @@ class CellRun:
 
     def _resume(self) -> None:
         """Load the last checkpoint and forget the rounds recorded after it: they come again, the same."""
-        saved = latest_checkpoint(self.folder.checkpoints)
+        saved = whole_checkpoint(self.folder.checkpoints, self.folder.recorded())
         if saved is not None:
-            number, folder = saved
+            number, folder, rounds = saved
             self._federation.load(folder, number)
+            self.folder.keep_recorded(rounds)
             self._rounds = [line for line in self.folder.rounds() if line.round <= number]
             if self._chosen is not None:
                 self._chosen.load(folder, self.validations, self._device)
         self.folder.keep_rounds(self._rounds)
+
+    def _save_and_seal(self, folder: Path) -> None:
+        self._save(folder)
+        seal_checkpoint(folder, self.folder.recorded())
 
     def _save(self, folder: Path) -> None:
         self._federation.save(folder)

@@ -20,18 +20,30 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from bench.errors import UserError
 from bench.records.config import SCHEMA, CellConfig
-from bench.records.files import inside, parse_json, read_json, replacing, whole_lines, write_json
+from bench.records.files import (
+    as_json,
+    inside,
+    parse_json,
+    read_json,
+    replacing,
+    whole_lines,
+    write_atomically,
+    write_json,
+)
 from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
+from bench.records.seals import SEAL, digest_of, is_broken, sealed
 
 R = TypeVar("R", bound=BaseModel)
 
+FILES: Final = "files"
+"""The key of a result that has the digests of the cell's other files."""
 TAIL = 65_536
 """Bytes at the end of a record of rounds that show how far a cell is."""
 
@@ -71,7 +83,8 @@ class CellFolder:
 
     def config(self) -> CellConfig | None:
         """None before the cell is first opened."""
-        return self._read(self.path / "config.json", CellConfig)
+        self._check_unchanged(self._config)
+        return self._read(self._config, CellConfig)
 
     def result(self) -> Result | None:
         """None until the cell is done."""
@@ -95,6 +108,7 @@ class CellFolder:
 
         A line that a kill cut short is left out; damage anywhere else is a UserError with its place.
         """
+        self._check_unchanged(self.rounds_file)
         lines = whole_lines(self.rounds_file)
         found: dict[int, RoundRecord] = {}
         for number, line in enumerate(lines, start=1):
@@ -103,12 +117,13 @@ class CellFolder:
             except ValueError as error:
                 if number == len(lines):
                     break
-                raise UserError(
-                    f"{self.rounds_file} is damaged at line {number}; delete the folder {self.path} and run "
-                    "the suite again"
-                ) from error
+                raise UserError(f"{self.rounds_file} is damaged at line {number}; {self._remedy}") from error
             found[record.round] = record
         return [found[number] for number in sorted(found)]
+
+    def recorded(self) -> bytes:
+        """The record of the rounds as it stands in its file."""
+        return self.rounds_file.read_bytes() if self.rounds_file.is_file() else b""
 
     def latest(self) -> list[RoundRecord]:
         """The last recorded rounds, as many as are quick to read; for looking on while a cell runs."""
@@ -143,8 +158,14 @@ class CellFolder:
     def open(self, config: CellConfig) -> None:
         """Make the folder and say what the cell is."""
         inside(self.path.parent, self.path.name).mkdir(parents=True, exist_ok=True)
-        if not (self.path / "config.json").exists():
-            write_json(self.path / "config.json", config.as_record())
+        content = as_json(config.as_record())
+        if not self._config.exists() or self._config.read_bytes() != content:  # it was damaged
+            write_atomically(self._config, content)
+
+    def keep_recorded(self, rounds: bytes) -> None:
+        """Replace the record of the rounds by a part of it."""
+        with replacing(self.rounds_file) as draft:
+            draft.write_bytes(rounds)
 
     def keep_rounds(self, rounds: Sequence[RoundRecord]) -> None:
         """Replace the recorded rounds by these."""
@@ -157,7 +178,8 @@ class CellFolder:
 
     def finish(self, result: Result) -> None:
         """Mark the cell as done, and remove what only an unfinished cell needs."""
-        write_json(self._result, result.model_dump(mode="json", by_alias=True))
+        files = {file.name: digest_of(file.read_bytes()) for file in (self._config, self.rounds_file)}
+        write_json(self._result, sealed({**result.model_dump(mode="json", by_alias=True), FILES: files}))
         self.forget_failure()
         self.remove_checkpoints()
 
@@ -175,6 +197,10 @@ class CellFolder:
         shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     @property
+    def _config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
     def _result(self) -> Path:
         return self.path / "result.json"
 
@@ -185,9 +211,19 @@ class CellFolder:
     def _read(self, file: Path, kind: type[R]) -> R | None:
         if not file.is_file():
             return None
-        return as_record(
-            kind, read_json(file), file, f"delete the folder {self.path} and run the suite again"
-        )
+        return as_record(kind, read_json(file), file, self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        return f"delete the folder {self.path} and run the suite again"
+
+    def _check_unchanged(self, file: Path) -> None:
+        """A UserError if the cell is done, and this file of it is no longer what it was then."""
+        if not (self._result.is_file() and file.is_file()):
+            return
+        files = read_json(self._result).get(FILES)
+        if isinstance(files, dict) and files.get(file.name, "") not in ("", digest_of(file.read_bytes())):
+            raise UserError(f"{file} is damaged (it has changed since the cell was done); {self._remedy}")
 
 
 def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -> R:
@@ -197,8 +233,10 @@ def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -
             f"{file} has schema {content.get('schema')}, but this version reads schema {SCHEMA}; use the "
             "version of the harness that wrote it, or run the suite again into another folder"
         )
+    if is_broken(content):
+        raise UserError(f"{file} is damaged (its content and its checksum differ); {remedy}")
     try:
-        return kind.model_validate(content)
+        return kind.model_validate({key: value for key, value in content.items() if key not in (SEAL, FILES)})
     except ValidationError as error:
         raise UserError(f"{file} is damaged ({first_problem(error)}); {remedy}") from error
 

@@ -1,12 +1,22 @@
-"""Checkpoints as folders that appear whole or not at all; what is in them is the engine's business."""
+"""Checkpoints as folders that appear whole or not at all; what is in them is the engine's business.
+
+A seal among their files says what the files and the rounds recorded before them held, so that one that was
+damaged on the disk is passed over.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final, NamedTuple
+
+from bench.records.files import parse_json
+from bench.records.seals import digest_of, digest_of_file, is_broken, sealed
 
 KEPT = 2
+_SEAL: Final = "seal.json"
 
 
 def write_checkpoint(root: Path, number: int, fill: Callable[[Path], None]) -> None:
@@ -15,7 +25,11 @@ def write_checkpoint(root: Path, number: int, fill: Callable[[Path], None]) -> N
     draft = root / f".draft-{number:06d}"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir()
-    fill(draft)
+    try:
+        fill(draft)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)  # what is half written may be what fills the disk
+        raise
     final = root / f"round-{number:06d}"
     shutil.rmtree(final, ignore_errors=True)
     draft.replace(final)
@@ -27,6 +41,50 @@ def latest_checkpoint(root: Path) -> tuple[int, Path] | None:
     """The number of rounds done and the folder of the newest checkpoint."""
     folders = _complete(root)
     return (int(folders[-1].name.removeprefix("round-")), folders[-1]) if folders else None
+
+
+def seal_checkpoint(folder: Path, rounds: bytes) -> None:
+    """Write down what the files in the folder hold, and the rounds recorded so far."""
+    files = {file.name: digest_of_file(file) for file in sorted(folder.iterdir())}
+    content = {"files": files, "rounds": {"bytes": len(rounds), "sha256": digest_of(rounds)}}
+    (folder / _SEAL).write_text(json.dumps(sealed(content)), encoding="utf-8")
+
+
+class Saved(NamedTuple):
+    """A checkpoint, and the record of the rounds before it."""
+
+    number: int
+    folder: Path
+    rounds: bytes
+
+
+def whole_checkpoint(root: Path, rounds: bytes) -> Saved | None:
+    """The newest checkpoint that is as it was written, and whose rounds are among the recorded ones."""
+    for folder in reversed(_complete(root)):
+        if (before := _rounds_before(folder, rounds)) is not None:
+            return Saved(int(folder.name.removeprefix("round-")), folder, before)
+    return None
+
+
+def _rounds_before(folder: Path, rounds: bytes) -> bytes | None:
+    """Those that the checkpoint goes with; None if they or the checkpoint are damaged.
+
+    All of them for a checkpoint without a seal, as older versions wrote it.
+    """
+    seal = folder / _SEAL
+    if not seal.exists():
+        return rounds
+    try:
+        content = parse_json(seal.read_bytes())
+        before = rounds[: content["rounds"]["bytes"]]
+        whole = (
+            not is_broken(content)
+            and digest_of(before) == content["rounds"]["sha256"]
+            and all(digest_of_file(folder / name) == digest for name, digest in content["files"].items())
+        )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return before if whole else None
 
 
 def _complete(root: Path) -> list[Path]:

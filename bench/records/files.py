@@ -45,8 +45,12 @@ def write_atomically(file: Path, content: str | bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def as_json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
 def write_json(file: Path, value: Any) -> None:
-    write_atomically(file, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_atomically(file, as_json(value))
 
 
 def parse_json(data: bytes) -> Any:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import latest_checkpoint, write_checkpoint
+from bench.records.checkpoints import latest_checkpoint, whole_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
 from bench.records.files import replacing, write_atomically
 
@@ -85,12 +85,15 @@ class Parcel:
 
 def contents(folder: CellFolder) -> Parcel:
     """What a process needs in order to resume the cell, or to see that it is done."""
-    saved = latest_checkpoint(folder.checkpoints)
+    rounds, result = _bytes(folder.rounds_file) or b"", _bytes(folder.path / RESULT)
+    if result is not None:
+        return Parcel(first=True, rounds=rounds, result=result)
+    saved = whole_checkpoint(folder.checkpoints, rounds)
     return Parcel(
         first=True,
-        rounds=_bytes(folder.rounds_file) or b"",
-        checkpoint=saved and (saved[0], {file.name: file.read_bytes() for file in saved[1].iterdir()}),
-        result=_bytes(folder.path / RESULT),
+        rounds=saved.rounds if saved else b"",
+        checkpoint=saved
+        and (saved.number, {file.name: file.read_bytes() for file in saved.folder.iterdir()}),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from bench.data.cache import checked_thoroughly
 from bench.engine.assembly import Assembled, assemble, check_method, check_partition
 from bench.engine.conditions import Conditions
 from bench.engine.devices import best_device, check_precision
@@ -17,9 +18,17 @@ def check_before_start(
 ) -> Assembled | None:
     """Check what these cells need; returns the first cell's problem, for telling what is about to run.
 
-    Model and data are assembled once per setting; of its other seeds the partition is made, too.
+    Model and data are assembled once per setting; of its other seeds the partition is made, too. Data that
+    were damaged in the cache are made again.
     """
     check_executor(conditions.executor)
+    with checked_thoroughly():
+        return _check_settings(cells, conditions, say)
+
+
+def _check_settings(
+    cells: Sequence[PlannedCell], conditions: Conditions, say: Callable[[str], None]
+) -> Assembled | None:
     first: Assembled | None = None
     for _, group in groupby(cells, key=lambda cell: cell.variant):
         settings: dict[str, Assembled] = {}  # of one variant only: each holds its data

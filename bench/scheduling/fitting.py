@@ -8,10 +8,27 @@ from typing import Any
 
 from ray import tune
 
+from bench.errors import mendable
 from bench.scheduling.deaths import survived
 from bench.scheduling.kept_trial import KeptTrial, Receiver
 from bench.scheduling.resources import Resources
 from bench.scheduling.watch import watched
+
+
+class _Forgetful(tune.Callback):
+    """Lets go of the statistics that Tune keeps of every trial, some 30 kB, once it has ended."""
+
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+        _forget_statistics(trial)
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **_: Any) -> None:
+        _forget_statistics(trial)
+
+
+def _forget_statistics(trial: Any) -> None:
+    trial.metric_analysis.clear()
+    trial.metric_n_steps.clear()
+    trial.run_metadata.invalidate_cache()
 
 
 def fit(
@@ -43,13 +60,13 @@ def fit(
             failure_config=tune.FailureConfig(max_failures=retries),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             stop=receiver,
-            callbacks=list(callbacks),
+            callbacks=[*callbacks, _Forgetful()],
         ),
     )
     with watched(), survived():
         try:
             tuner.fit()
-        except Exception:
-            if receiver.problem is not None:
-                raise receiver.problem from None
+        except Exception as error:
+            if problem := receiver.problem or mendable(error, scratch.parent):
+                raise problem from None
             raise

@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from bench.errors import UserError
+from bench.records.files import parse_json
+from bench.records.seals import SEAL, is_broken, sealed
 from bench.search.space import Values
 
 Outcome = Literal["finished", "stopped", "failed"]
@@ -37,7 +40,10 @@ class Trial:
 
 
 class Journal:
-    """Append-only; a line that a kill cut short is as if it had never been."""
+    """Append-only; a line that a kill cut short is as if it had never been.
+
+    Every line has a seal, so that one that was damaged on the disk is not taken for a result.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -47,8 +53,8 @@ class Journal:
             whole = text[: text.rfind(b"\n") + 1]
             if whole != text:
                 os.truncate(file, len(whole))
-            for line in whole.splitlines():
-                self._take(json.loads(line))
+            for number, line in enumerate(whole.splitlines(), start=1):
+                self._read(number, line)
         self.failed_before = frozenset(trial.number for trial in self.trials if trial.outcome == "failed")
         """What earlier commands have seen to fail; the cause may have been mended since."""
 
@@ -74,12 +80,39 @@ class Journal:
         self._write(line | ({"reason": reason} if reason else {}))
         return self[number]
 
+    def _read(self, number: int, line: bytes) -> None:
+        try:
+            content = parse_json(line)
+            if is_broken(content):
+                raise ValueError("its content and its checksum differ")
+            content.pop(SEAL, None)
+            self._take(content)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"{self._file} is damaged at line {number}; delete it and run the same command again: the "
+                "search is made anew from its finished cells, which are kept"
+            ) from error
+
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        text = json.dumps(sealed(line), ensure_ascii=False) + "\n"
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            size = self._file.stat().st_size if self._file.exists() else 0
+            try:
+                with self._file.open("a", encoding="utf-8") as stream:
+                    stream.write(text)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            except OSError:
+                os.truncate(
+                    self._file, size
+                )  # so that the next line does not begin in the middle of this one
+                raise
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self._file}: {error.strerror}; make room there and run the same command "
+                "again to resume"
+            ) from error
         self._take(line)
 
     def _take(self, line: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench.data.cache import checked_thoroughly
 from bench.engine.assembly import Assembled, assemble, check_method
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
@@ -173,9 +174,13 @@ def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
 
 
 def check_search(search: Search, trials: int, data_root: Path | None) -> Assembled:
-    """Every value is shown to the method before anything starts; returns the default's problem."""
+    """Every value is shown to the method before anything starts; returns the default's problem.
+
+    Data that were damaged in the cache are made again.
+    """
     default = search.cells({})
-    settings = {cell.variant: assemble(cell.config, data_root) for cell in default if cell.seed == 0}
+    with checked_thoroughly():
+        settings = {cell.variant: assemble(cell.config, data_root) for cell in default if cell.seed == 0}
     points = list(search.space.corners())
     if search.algorithm == "grid":
         past: list[Trial] = []

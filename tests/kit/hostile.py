@@ -193,8 +193,8 @@ def _harmless(path: Path) -> bool:
     return str(path) == os.devnull or "__pycache__" in path.parts
 
 
-def tallies() -> Iterator[str]:
-    """What became of all inputs, a line per kind."""
+def tallies() -> Iterator[tuple[str, int, str]]:
+    """What became of all inputs: their kind, their number, and the outcome in words."""
     for kind, ends in OUTCOMES.items():
         read = sum(end == "read" for end in ends)
-        yield f"{kind}: {len(ends)} inputs, {read} read, {len(ends) - read} refused in a sentence"
+        yield kind, len(ends), f"{read} read, {len(ends) - read} refused in a sentence"

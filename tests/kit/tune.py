@@ -85,6 +85,9 @@ SPACE = {
     },
 }
 
+ONE_BY_ONE: dict[str, Any] = {"name": "cnn", "channels": [2, 3], "features": 8, "embedding": 4}
+"""A model with convolutions: its cells are never stacked, so that records can be compared bit by bit."""
+
 
 class Package:
     """Installed in a folder that goes on PYTHONPATH."""
@@ -139,6 +142,7 @@ def journal(folder: Path) -> dict[int, dict[str, Any]]:
     """Trial → all that is written about it; a line that comes twice is an error."""
     trials: dict[int, dict[str, Any]] = {}
     for line in map(json.loads, (folder / "trials.jsonl").read_text().splitlines()):
+        del line["seal"]
         known = trials.setdefault(line.pop("trial"), {})
         assert not known.keys() & line.keys(), f"written twice: {line}"
         known |= line

@@ -17,25 +17,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from bench.data import from_arrays
-from bench.engine.cell_run import CellRun
-from bench.engine.conditions import Conditions
-from bench.records.cell_folder import CellFolder
 from tests.kit.cli import (
     TINY,
     Outcome,
     assert_one_sentence,
     environment,
-    read,
-    result_of,
-    rounds_of,
     write_suite,
 )
 from tests.kit.places import REPOSITORY
 from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of
 from tests.kit.two_nodes import TwoNodes, can_hide, two_nodes
+from tests.kit.undisturbed import assert_like_one_machine
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -178,32 +172,6 @@ def outcome(session: dict[str, Any], name: str) -> Outcome:
 
 def lines_of(package: Package, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (package.folder / f"done-{name}.jsonl").read_text().splitlines()]
-
-
-def assert_like_one_machine(run: Path, package: Package, executor: str, folder: Path) -> None:
-    """Every planned cell is there, with the records of the same cell run here without Ray."""
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(package.folder)
-        for planned in read(run / "plan.json")["cells"]:
-            cell = CellFolder(run / planned["dir"])
-            config = cell.config()
-            assert config is not None
-            commit = read(cell.path / "result.json")["provenance"]["commit"]
-            alone = CellRun(CellFolder(folder / config.cell_id), config, Conditions(executor, commit=commit))
-            while not alone.done:
-                alone.advance()
-            assert rounds_of(cell.path) == rounds_of(alone.folder.path)
-            found, expected = result_of(cell.path), result_of(alone.folder.path)
-            for result in (found, expected):
-                del result["provenance"]["executor"]
-                result["provenance"].pop("contract", None)
-            assert found == expected
-            assert cell.predictions.read_bytes() == alone.folder.predictions.read_bytes()
-            assert {file.name for file in cell.path.iterdir()} <= {
-                *(file.name for file in alone.folder.path.iterdir()),
-                "mlflow.json",
-            }
 
 
 def assert_quiet(outcome: Outcome) -> None:

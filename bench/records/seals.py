@@ -1,0 +1,39 @@
+"""Digests inside records, by which a later reader notices bytes that were damaged on the disk.
+
+They are no proof of who wrote a record: whoever edits one can seal it again, or take the seal off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+SEAL: Final = "seal"
+"""The key of the digest; records of older versions have none."""
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_of_file(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with a digest of itself."""
+    return {**content, SEAL: _seal(content)}
+
+
+def is_broken(content: Mapping[str, Any]) -> bool:
+    """Whether there is a seal, and it belongs to another content."""
+    return SEAL in content and content[SEAL] != _seal(content)
+
+
+def _seal(content: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != SEAL}
+    return digest_of(json.dumps(rest, sort_keys=True).encode())[:16]

@@ -1,0 +1,217 @@
+"""A command whose processes are killed at random moments, and which is given again until it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from bench.records.cell_folder import CellFolder
+from bench.records.checkpoints import latest_checkpoint
+from tests.kit.cli import kill_session, session_members, start_bench, wait_until
+from tests.kit.tune import Package
+
+PATIENCE = 600
+"""Seconds; the machine may be busy with other things."""
+ENDING = 90
+"""Seconds in which all processes of a command must have ended after its driver."""
+PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
+"""Kind of process → how its program's name begins."""
+DEADLY = ("driver", "raylet")
+"""What a command does not survive."""
+
+Cell = tuple[float, float, int]
+"""By its hyperparameters and its seed."""
+
+
+@dataclass
+class Standing:
+    """What was safe on the disk when something was killed."""
+
+    time: float
+    rounds: dict[Cell, float]
+    """Those that no cell may compute again; all of a finished cell."""
+
+
+@dataclass
+class Campaign:
+    """Kills what it is told to in a random order."""
+
+    package: Package
+    command: Sequence[object]
+    run: Path
+    """The folder in which the cells are."""
+    random: random.Random
+    killed: Counter[str] = field(default_factory=Counter)
+    commands: int = 0
+    sentences: Counter[str] = field(default_factory=Counter)
+    """What commands said when they ended early."""
+    _standings: list[Standing] = field(default_factory=list)
+    _process: subprocess.Popen[str] | None = None
+
+    def kill(self, kinds: Sequence[str], pace: float) -> None:
+        """One process of each of these kinds, one after the other, while a round takes `pace` seconds."""
+        self.package.take(pace)
+        order = list(kinds)
+        self.random.shuffle(order)
+        try:
+            for kind in order:
+                self._kill(kind)
+        finally:
+            if self._process is not None and self._process.poll() is not None:
+                self._note_end()
+
+    def finish(self) -> None:
+        """The command again and again, without further kills, until all is done."""
+        self.package.take(0)
+        for _ in range(4):
+            process = self._running()
+            process.wait(timeout=PATIENCE)
+            if self._note_end() == 0:
+                return
+        raise AssertionError(f"not done after {self.commands} commands: {self.sentences}")
+
+    def check(self) -> None:
+        """Nothing was computed twice, and nothing is left behind; before anybody else uses the package."""
+        assert self.repeated() == []
+        assert self.left_behind() == []
+
+    def close(self) -> None:
+        if self._process is not None:
+            kill_session(self._process)
+
+    def repeated(self) -> list[str]:
+        """Rounds that were computed again although they were safe on the disk."""
+        found = []
+        for line in self.package.rounds:
+            cell = line["shift"], line["lr"], line["seed"]
+            for standing in self._standings:
+                if line["started"] > standing.time and line["round"] <= standing.rounds.get(cell, 0):
+                    found.append(f"round {line['round']} of {cell}")
+                    break
+        return found
+
+    def left_behind(self) -> list[str]:
+        """Files that belong to no record."""
+        names = (".draft", ".tune-", ".taken-", "checkpoint", "bench-cells-")
+        return [str(path) for path in self.run.rglob("*") if any(name in path.name for name in names)]
+
+    def _kill(self, kind: str) -> None:
+        while True:
+            process = self._running()
+            if not self._come_to_a_random_moment(process):
+                continue
+            victim = self._victim(kind, process)
+            if victim is None:
+                continue
+            self._standings.append(Standing(time.time(), self._safe()))
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            self.killed[kind] += 1
+            if kind in DEADLY:
+                process.wait(PATIENCE)  # rather than for a dead Ray, for ever
+                self._note_end(killed=kind == "driver")
+            return
+
+    def _come_to_a_random_moment(self, process: subprocess.Popen[str]) -> bool:
+        """A few rounds from now; False if the command ended before."""
+        seen, more = len(self.package.rounds), self.random.randrange(4)
+        wait_until(lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE)
+        time.sleep(self.random.uniform(0, 0.3))
+        return process.poll() is None
+
+    def _victim(self, kind: str, process: subprocess.Popen[str]) -> int | None:
+        """A process of this kind; None if the command ended before there was one."""
+        if kind == "driver":
+            return process.pid
+        found: list[int] = []
+
+        def look() -> bool:
+            found[:] = members(process.pid, PROGRAMS[kind])
+            return bool(found) or process.poll() is not None
+
+        wait_until(look, PATIENCE)
+        return self.random.choice(found) if found else None
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is not None and self._process.poll() is not None:
+            code = self._note_end()
+            assert code != 0, "all is done before all kills were"
+        if self._process is None:
+            self._process = start_bench(*self.command, PYTHONPATH=self.package.path)
+            self.commands += 1
+        return self._process
+
+    def _note_end(self, killed: bool = False) -> int:
+        """How the command ended, and what it said if it did so early."""
+        process = self._process
+        assert process is not None
+        leader = process.pid
+        gone = wait_until(lambda: not session_members(leader), ENDING)
+        left = [" ".join(_command_line(pid))[:80] for pid in session_members(leader)]
+        kill_session(process)
+        out, err = process.communicate()
+        self._process = None
+        assert gone, f"still there {ENDING} s after the driver: {left}"
+        for text in (out, err):
+            assert "Traceback" not in text, text
+        if not killed and process.returncode not in (0, 1):
+            assert err.startswith("error: ") and err.count("\n") == 1, (out, err)
+            self.sentences[err.strip()] += 1
+        elif not killed:
+            assert err == "", err
+            if process.returncode == 1:
+                self.sentences[out.strip().splitlines()[-1]] += 1
+        return process.returncode
+
+    def _safe(self) -> dict[Cell, float]:
+        """How many rounds of each cell are on the disk: in its last checkpoint, or in its result."""
+        found: dict[Cell, float] = {}
+        for path in self.run.glob("cells/*"):
+            folder = CellFolder(path)
+            config = folder.config()
+            if config is None:
+                continue
+            saved = latest_checkpoint(folder.checkpoints)
+            cell = (
+                float(config.method.hyperparameters["shift"]),
+                float(config.training.optimiser["lr"]),
+                config.seed,
+            )
+            found[cell] = math.inf if folder.is_done else saved[0] if saved else 0
+        return found
+
+
+def members(leader: int, program: str) -> list[int]:
+    """The processes of a session whose program's name begins so."""
+    return [
+        pid
+        for pid in session_members(leader)
+        if (line := _command_line(pid)) and Path(line[0]).name.startswith(program)
+    ]
+
+
+def _command_line(pid: int) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).cmdline()
+    return []
+
+
+@contextlib.contextmanager
+def closing(campaign: Campaign) -> Iterator[Campaign]:
+    try:
+        yield campaign
+    finally:
+        campaign.close()
