@@ -5,6 +5,7 @@ import statistics
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from bench.records.reader import Run
 from bench.records.schema import row_name
@@ -13,6 +14,8 @@ from reports.numbers.statistics import SIGNIFICANCE
 
 FEWEST_METHODS = 3
 FEWEST_BLOCKS = 2
+ENOUGH_METHODS = 5
+"""In common, for which suites without them are left out of a ranking over many."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,33 @@ def rank_methods(scores: Mapping[str, Sequence[float]]) -> Ranking:
 
 def rank_runs(runs: Sequence[Run]) -> Ranking | None:
     """The ranking over all suites and variants; None below two datasets or three methods common to all."""
-    datasets = {cell.config.dataset.name for run in runs for cell in run.cells if cell.config}
+    datasets = {name for run in runs for name in _datasets(run)}
     blocks = blocks_of(runs)
     if min(len(datasets), len(blocks.names)) < FEWEST_BLOCKS or len(blocks.scores) < FEWEST_METHODS:
         return None
     return rank_methods(blocks.scores)
+
+
+def comparable(runs: Sequence[Run]) -> list[Run]:
+    """As many of the runs as have enough methods in common to be ranked; of these choices, the most methods.
+
+    All of them where no choice is enough.
+    """
+    labels = [set(blocks_of([run]).scores) for run in runs]
+    for size in range(len(runs), FEWEST_BLOCKS - 1, -1):
+        choices = [
+            (len(set.intersection(*(labels[place] for place in places))), places)
+            for places in combinations(range(len(runs)), size)
+            if len({name for place in places for name in _datasets(runs[place])}) >= FEWEST_BLOCKS
+        ]
+        most, places = max(choices, key=lambda choice: choice[0], default=(0, ()))
+        if most >= ENOUGH_METHODS:
+            return [runs[place] for place in places]
+    return list(runs)
+
+
+def _datasets(run: Run) -> set[str]:
+    return {cell.config.dataset.name for cell in run.cells if cell.config}
 
 
 def blocks_of(runs: Sequence[Run]) -> Blocks:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from bench.records.reader import Run
+from reports.numbers.ranking import comparable
 from reports.numbers.scores import RowScores, reference_of, rows_of
 from reports.report import RankingReport, Report
 
@@ -89,7 +90,7 @@ class Facts:
 
     @cached_property
     def ranking(self) -> RankingReport:
-        return RankingReport(self.runs)
+        return RankingReport(comparable(self.runs))
 
     @cached_property
     def standings(self) -> Mapping[str, Sequence[Standing]]:

@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.records.files import write_atomically
 from bench.records.reader import Run
 from reports.figures import ranking_pictures
-from reports.numbers.ranking import rank_runs
+from reports.numbers.ranking import comparable, rank_runs
 from reports.page import write_page
 from reports.published.printed import papers
 from reports.report import Report
@@ -53,7 +53,9 @@ def _write_suite(report: Report, folder: Path, name: str) -> None:
 
 def _ranking_picture(runs: Sequence[Run], target: Path) -> str | None:
     """The critical-difference diagram over the suites, where there are enough of them."""
-    files = [picture.write(target / "figures")[0] for picture in ranking_pictures(rank_runs(runs))]
+    files = [
+        picture.write(target / "figures")[0] for picture in ranking_pictures(rank_runs(comparable(runs)))
+    ]
     return files[0].relative_to(target).as_posix() if files else None
 
 
