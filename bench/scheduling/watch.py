@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import ctypes
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,13 +23,13 @@ AGAIN = 10.0
 def watched() -> Iterator[None]:
     """Ends what runs inside with a sentence once this machine's part of Ray is gone."""
     node = ray.get_runtime_context().get_node_id()
-    over, died = threading.Event(), threading.Event()
+    over, died, here = threading.Event(), threading.Event(), threading.get_ident()
 
     def watch() -> None:
         while not over.wait(AGAIN if died.is_set() else SECONDS):
             if died.is_set() or not _alive(node):
                 died.set()
-                _thread.interrupt_main()
+                _interrupt(here)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -42,6 +44,19 @@ def watched() -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+def _interrupt(thread: int) -> None:
+    """Have a thread raise KeyboardInterrupt, also in a process that a shell has told to ignore Ctrl-C.
+
+    Shells do that to all that they start in the background, and there `interrupt_main` does nothing.
+    """
+    if callable(signal.getsignal(signal.SIGINT)):
+        _thread.interrupt_main()
+    else:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+        )
 
 
 def _alive(node: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from typing import Any
 
 import pytest
 
@@ -12,19 +14,25 @@ from bench.scheduling import watch
 pytestmark = pytest.mark.xdist_group("ray")
 
 
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
 def test_a_run_ends_even_if_somebody_swallows_the_first_interruption(
-    ray_session: None, monkeypatch: pytest.MonkeyPatch
+    ray_session: None, monkeypatch: pytest.MonkeyPatch, handler: Any
 ) -> None:
+    """In the foreground, and in the background, where shells have Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, handler)
     monkeypatch.setattr(watch, "SECONDS", 0.01)
     monkeypatch.setattr(watch, "AGAIN", 0.01)
     monkeypatch.setattr(watch, "_alive", lambda node: False)
     swallowed = 0
-    with pytest.raises(UserError, match="Ray has died"), watch.watched():
-        while True:
-            try:
-                time.sleep(0.1)
-            except KeyboardInterrupt:
-                swallowed += 1
-                if swallowed == 2:
-                    raise
+    try:
+        with pytest.raises(UserError, match="Ray has died"), watch.watched():
+            while True:
+                try:
+                    time.sleep(0.1)
+                except KeyboardInterrupt:
+                    swallowed += 1
+                    if swallowed == 2:
+                        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert swallowed == 2
