@@ -19,6 +19,7 @@ from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report
 from tests.kit.cli import assert_one_sentence, call_bench, read
+from tests.kit.unsealed import unsealed
 
 
 def test_tables_from_the_file_are_those_of_the_run(tiny_run: Path, results_file: Path) -> None:
@@ -70,7 +71,10 @@ def test_a_file_stays_small(results_file: Path) -> None:
 
 
 def copied(run: Path, target: Path) -> Path:
-    return Path(shutil.copytree(run, target))
+    """To be edited."""
+    shutil.copytree(run, target)
+    unsealed(target)
+    return target
 
 
 def edit(file: Path, change: Any) -> None:

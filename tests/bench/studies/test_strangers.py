@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.cli import assert_one_sentence, call_bench, files_below
 from tests.kit.hostile import no_write_outside
+from tests.kit.unsealed import unsealed
 
 EVIL = "</title></script><img src=x onerror=alert(1)>\x1b[2J"
 Change = Callable[[list[dict[str, Any]]], object]
@@ -34,6 +35,7 @@ def test_a_suite_cannot_be_named_like_a_path(
 ) -> None:
     file = changed(results_file, tmp_path / "results", lambda lines: lines[0]["suite"].update(name=name))
     run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+    unsealed(run)
     plan = json.loads((run / "plan.json").read_text())
     plan["suite"]["name"] = name
     (run / "plan.json").write_text(json.dumps(plan))
@@ -52,6 +54,7 @@ def test_a_suite_cannot_be_named_like_a_path(
 @pytest.mark.parametrize("directory", ["../../elsewhere", "/etc", "cells/../../x", "C:\\x", "..\\x"])
 def test_cells_cannot_lie_outside_the_run(tiny_run: Path, tmp_path: Path, directory: str) -> None:
     run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+    unsealed(run)
     plan = json.loads((run / "plan.json").read_text())
     plan["cells"][0]["dir"] = directory
     (run / "plan.json").write_text(json.dumps(plan))

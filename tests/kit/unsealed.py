@@ -1,0 +1,17 @@
+"""Records that were edited by somebody who takes their checksums off, as a stranger may."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bench.records.cell_folder import FILES
+from bench.records.seals import SEAL
+
+
+def unsealed(folder: Path) -> None:
+    """Take the checksums off all records below a folder."""
+    for name in ("plan.json", "result.json"):
+        for file in folder.rglob(name):
+            content = json.loads(file.read_text())
+            file.write_text(json.dumps({key: content[key] for key in content if key not in (SEAL, FILES)}))
