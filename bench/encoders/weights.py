@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.encoders import LITE0, EncoderSpec
 from bench.errors import UserError
 from bench.records.files import read_json, write_json
+from bench.records.seals import digest_of_file
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -48,11 +49,6 @@ def ways_to_weights() -> str:
     )
 
 
-def sha256_of(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def remembered_sha256(file: Path, cache_root: Path) -> str:
     """Checkpoints are large: the sum is kept as long as place, size and time of the file are the same."""
     about = file.stat()
@@ -61,7 +57,7 @@ def remembered_sha256(file: Path, cache_root: Path) -> str:
     try:
         return str(read_json(note)["sha256"])
     except (UserError, OSError, KeyError):
-        checksum = sha256_of(file)
+        checksum = digest_of_file(file)
     with suppress(OSError):  # a cache that cannot be written to may still hold the embeddings
         note.parent.mkdir(parents=True, exist_ok=True)
         write_json(note, {"file": str(file.resolve()), "sha256": checksum})

@@ -111,6 +111,7 @@ class HostGroups:
         return self._new_group()
 
     def _split(self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]) -> None:
+        self._pools.pop(self._groups[group[0].hosts], None)  # which has a copy of all samples
         if len(seeds) > 1:
             for cells in seeds:
                 new = self._new_group()

@@ -36,6 +36,7 @@ class Row(NamedTuple):
     """A client of one seed, and where its samples are."""
 
     seed: int
+    """Its place among the seeds."""
     client: int
     place: Place
 
