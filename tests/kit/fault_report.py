@@ -14,6 +14,7 @@ one promise: the results are those of an undisturbed run, byte for byte apart fr
 what is wrong and what to do, and nothing that was finished is lost. They counted these figures on a busy
 machine with two cores; rows may come from different runs of the tests.
 """
+KILLED = "Processes killed (SIGKILL, at random moments)"
 HEAD = ["| fault | how often | outcome |", "|---|---:|---|"]
 ROW = re.compile(r"\| (?P<fault>.*) \| (?P<count>\d+) \| (?P<outcome>.*) \|")
 

@@ -20,6 +20,7 @@ from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint
 from tests.kit.cli import kill_session, session_members, start_bench, wait_until
 from tests.kit.tune import Package
+from tests.kit.two_nodes import TwoNodes
 
 PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
@@ -52,6 +53,8 @@ class Campaign:
     run: Path
     """The folder in which the cells are."""
     random: random.Random
+    nodes: TwoNodes | None = None
+    """The cluster that the command joins, if it does."""
     killed: Counter[str] = field(default_factory=Counter)
     commands: int = 0
     sentences: Counter[str] = field(default_factory=Counter)
@@ -109,8 +112,13 @@ class Campaign:
     def _kill(self, kind: str) -> None:
         while True:
             process = self._running()
+            if kind == "node":
+                self._wait_for_second(process)
             if not self._come_to_a_random_moment(process):
                 continue
+            if kind == "node":
+                self._lose_second()
+                return
             victim = self._victim(kind, process)
             if victim is None:
                 continue
@@ -131,6 +139,21 @@ class Campaign:
         wait_until(lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE)
         time.sleep(self.random.uniform(0, 0.3))
         return process.poll() is None
+
+    def _wait_for_second(self, process: subprocess.Popen[str]) -> None:
+        """Until the second node has taken part, or the command has ended."""
+
+        def takes_part() -> bool:
+            assert self.nodes is not None
+            return any(line["node"] == self.nodes.second_id for line in self.package.rounds)
+
+        assert wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE), "it has no work"
+
+    def _lose_second(self) -> None:
+        assert self.nodes is not None
+        self._standings.append(Standing(time.time(), self._safe()))
+        self.nodes.replace_second()
+        self.killed["node"] += 1
 
     def _victim(self, kind: str, process: subprocess.Popen[str]) -> int | None:
         """A process of this kind; None if the command ended before there was one."""
