@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.xdist_group("ray"),
     pytest.mark.skipif(
-        not can_hide(), reason="the user may not make mount namespaces, so nodes share a disk"
+        not can_hide(), reason="no right to make mount namespaces: nodes would share a disk"
     ),
 ]
 

@@ -67,8 +67,8 @@ def start_second(hidden: Path) -> subprocess.Popen[bytes]:
 
 def connect(other: int) -> None:
     """A switch on this side, and a wire from it to the network of another process."""
-    own = os.readlink("/proc/self/ns/net")
-    assert wait_until(lambda: os.readlink(f"/proc/{other}/ns/net") != own, PATIENCE)
+    own = Path("/proc/self/ns/net").readlink()
+    assert wait_until(lambda: Path(f"/proc/{other}/ns/net").readlink() != own, PATIENCE)
     ip("link", "set", "lo", "up")
     ip("link", "add", "switch", "type", "bridge")
     ip("link", "add", "near", "type", "veth", "peer", "name", "far")
