@@ -21,9 +21,7 @@ from tests.kit.undisturbed import assert_like_one_machine
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.xdist_group("ray"),
-    pytest.mark.skipif(
-        not can_hide(), reason="no right to make mount namespaces: nodes would share a disk"
-    ),
+    pytest.mark.skipif(not can_hide(), reason="no right to make mount namespaces: nodes would share a disk"),
 ]
 
 LOSSES = int(os.environ.get("BENCH_FAULT_NODES", "5"))

@@ -17,6 +17,7 @@ from tests.kit.undisturbed import assert_like_one_machine
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
 
 PATIENCE = 900
+PAUSE = 0.2
 MINUTE = 60.0
 CELLS = 20
 
@@ -39,10 +40,10 @@ def test_a_run(tmp_path: Path, report: FaultReport) -> None:
         start_new_session=True,
     )
     try:
-        wait_until(lambda: _nodes(package) == 2 or process.poll() is not None, PATIENCE)
+        wait_until(lambda: _nodes(package) == 2 or process.poll() is not None, PATIENCE, PAUSE)
         nodes = _nodes(package)
         cut.touch()
-        wait_until(lambda: not cut.exists() or process.poll() is not None, PATIENCE)
+        wait_until(lambda: not cut.exists() or process.poll() is not None, PATIENCE, PAUSE)
         lasted = not cut.exists()
         package.take(0)
         said, errors = process.communicate(timeout=PATIENCE)

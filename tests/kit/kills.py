@@ -24,6 +24,8 @@ from tests.kit.two_nodes import TwoNodes
 
 PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
+PAUSE = 0.1
+"""Seconds between two looks, which cost time that the processes looked at could use."""
 ENDING = 90
 """Seconds in which all processes of a command must have ended after its driver."""
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
@@ -136,7 +138,9 @@ class Campaign:
     def _come_to_a_random_moment(self, process: subprocess.Popen[str]) -> bool:
         """A few rounds from now; False if the command ended before."""
         seen, more = len(self.package.rounds), self.random.randrange(4)
-        wait_until(lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE)
+        wait_until(
+            lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE, PAUSE
+        )
         time.sleep(self.random.uniform(0, 0.3))
         return process.poll() is None
 
@@ -147,7 +151,9 @@ class Campaign:
             assert self.nodes is not None
             return any(line["node"] == self.nodes.second_id for line in self.package.rounds)
 
-        assert wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE), "it has no work"
+        assert wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE, PAUSE), (
+            "it has no work"
+        )
 
     def _lose_second(self) -> None:
         assert self.nodes is not None
@@ -165,7 +171,7 @@ class Campaign:
             found[:] = members(process.pid, PROGRAMS[kind])
             return bool(found) or process.poll() is not None
 
-        wait_until(look, PATIENCE)
+        wait_until(look, PATIENCE, PAUSE)
         return self.random.choice(found) if found else None
 
     def _running(self) -> subprocess.Popen[str]:
@@ -182,7 +188,7 @@ class Campaign:
         process = self._process
         assert process is not None
         leader = process.pid
-        gone = wait_until(lambda: not session_members(leader), ENDING)
+        gone = wait_until(lambda: not session_members(leader), ENDING, PAUSE)
         left = [" ".join(_command_line(pid))[:80] for pid in session_members(leader)]
         kill_session(process)
         out, err = process.communicate()

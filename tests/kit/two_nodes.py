@@ -69,7 +69,7 @@ class TwoNodes:
                 text=True,
                 start_new_session=True,
             )
-            wait_until(lambda: bool(self.alive - before) or process.poll() is not None, SECONDS)  # noqa: B023
+            wait_until(lambda: bool(self.alive - before) or process.poll() is not None, SECONDS, 0.2)  # noqa: B023
             if came := self.alive - before:
                 return process, came.pop()
             kill_session(process)
