@@ -12,6 +12,7 @@ to one session.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from tests.kit.cli import wait_until
 FIRST, SECOND, PORT = "10.99.0.1", "10.99.0.2", 6399
 ADDRESS = f"{FIRST}:{PORT}"
 RAY = str(Path(sys.executable).with_name("ray"))
+RAYS_OWN = "/tmp/ray"
+"""Where Ray keeps logs and sockets, whose names must be short; each node has its own."""
 PATIENCE = 300
 """Seconds until both nodes must be there; the machine may be busy with other things."""
 QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -54,6 +57,7 @@ def start_second(hidden: Path) -> subprocess.Popen[bytes]:
     """
     script = f"""
         mount -t tmpfs none "{hidden}"
+        mount -t tmpfs none {RAYS_OWN}; export TMPDIR={RAYS_OWN}
         until ip link show far > /dev/null 2>&1; do sleep 0.1; done
         ip link set lo up; ip addr add {SECOND}/24 dev far; ip link set far up; ip route add default dev far
         while true
@@ -112,6 +116,9 @@ def cut_when_asked(seconds: float) -> None:
 
 def main() -> None:
     seconds, hidden, *program = sys.argv[1:]
+    os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    Path(RAYS_OWN).mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", RAYS_OWN], check=True)
     connect(start_second(Path(hidden)).pid)
     start_first()
     wait_for_both()
