@@ -121,7 +121,8 @@ def main() -> None:
     subprocess.run(["mount", "-t", "tmpfs", "none", RAYS_OWN], check=True)
     connect(start_second(Path(hidden)).pid)
     start_first()
-    wait_for_both()
+    waiting = "from tests.kit.cut_network import wait_for_both; wait_for_both()"
+    subprocess.run([sys.executable, "-c", waiting], check=True, **QUIET)  # Ray says much meanwhile
     threading.Thread(target=cut_when_asked, args=(float(seconds),), daemon=True).start()
     done = subprocess.run(program, env={**os.environ, "BENCH_ADDRESS": ADDRESS})
     sys.exit(done.returncode)
