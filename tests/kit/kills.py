@@ -26,6 +26,8 @@ PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
 PAUSE = 0.1
 """Seconds between two looks, which cost time that the processes looked at could use."""
+HOLD = 10.0
+"""Seconds per round while the second node has no process for it yet, lest the first does all the work."""
 ENDING = 90
 """Seconds in which all processes of a command must have ended after its driver."""
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
@@ -63,10 +65,12 @@ class Campaign:
     """What commands said when they ended early."""
     _standings: list[Standing] = field(default_factory=list)
     _process: subprocess.Popen[str] | None = None
+    _pace: float = 0.0
 
     def kill(self, kinds: Sequence[str], pace: float) -> None:
         """One process of each of these kinds, one after the other, while a round takes `pace` seconds."""
         self.package.take(pace)
+        self._pace = pace
         order = list(kinds)
         self.random.shuffle(order)
         try:
@@ -146,14 +150,19 @@ class Campaign:
 
     def _wait_for_second(self, process: subprocess.Popen[str]) -> None:
         """Until the second node has taken part, or the command has ended."""
+        nodes = self.nodes
+        assert nodes is not None
+
+        def has_work() -> bool:
+            return bool(members(nodes.second.pid, PROGRAMS["trial"]))
 
         def takes_part() -> bool:
-            assert self.nodes is not None
-            return any(line["node"] == self.nodes.second_id for line in self.package.rounds)
+            return any(line["node"] == nodes.second_id for line in self.package.rounds)
 
-        assert wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE, PAUSE), (
-            "it has no work"
-        )
+        self.package.take(HOLD)
+        for condition in (has_work, takes_part):
+            wait_until(lambda: condition() or process.poll() is not None, PATIENCE, PAUSE)  # noqa: B023
+            self.package.take(self._pace)
 
     def _lose_second(self) -> None:
         assert self.nodes is not None
