@@ -24,12 +24,12 @@ pytestmark = [
     pytest.mark.skipif(not can_hide(), reason="no right to make mount namespaces: nodes would share a disk"),
 ]
 
-LOSSES = int(os.environ.get("BENCH_FAULT_NODES", "5"))
+LOSSES = int(os.environ.get("BENCH_FAULT_NODES", "4"))
 SEED = int(os.environ.get("BENCH_FAULT_SEED", "0"))
-PACE = 1.5
+PACE = 1.0
 """Seconds per round: a new node has to start between two kills while the first one goes on computing."""
 ROUNDS = 8
-CELLS = 24
+CELLS = 16
 
 
 @pytest.fixture(scope="module")
