@@ -26,8 +26,12 @@ PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
 PAUSE = 0.1
 """Seconds between two looks, which cost time that the processes looked at could use."""
-HOLD = 10.0
-"""Seconds per round while the second node has no process for it yet, lest the first does all the work."""
+HOLD = 8.0
+"""Seconds per round until a new node takes part.
+
+Where a trial takes less time than a process needs to start, Ray Tune gives each to a process that is free,
+and takes back the one that it was about to start on the new node.
+"""
 ENDING = 90
 """Seconds in which all processes of a command must have ended after its driver."""
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
@@ -153,16 +157,12 @@ class Campaign:
         nodes = self.nodes
         assert nodes is not None
 
-        def has_work() -> bool:
-            return bool(members(nodes.second.pid, PROGRAMS["trial"]))
-
         def takes_part() -> bool:
             return any(line["node"] == nodes.second_id for line in self.package.rounds)
 
         self.package.take(HOLD)
-        for condition in (has_work, takes_part):
-            wait_until(lambda: condition() or process.poll() is not None, PATIENCE, PAUSE)  # noqa: B023
-            self.package.take(self._pace)
+        wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE, PAUSE)
+        self.package.take(self._pace)
 
     def _lose_second(self) -> None:
         assert self.nodes is not None
