@@ -12,7 +12,7 @@ INTRODUCTION = """
 The tests behind `make test-faults` and `make fuzz` break runs and searches in the ways below and hold them to
 one promise: the results are those of an undisturbed run, byte for byte apart from times, or one sentence says
 what is wrong and what to do, and nothing that was finished is lost. A cell is lost if it was planned and
-has no result in the end. The figures were counted on a virtual machine with two cores and no GPU that was busy
+has no result in the end. The figures were counted on a virtual machine with two cores and no GPU, busy
 with other work. Two nodes are two places on that machine, of which the second does not see the first one's
 run folder; for the cut network each has a network of its own as well, with a switch between them that fails.
 A row stands until its test is run again.
