@@ -120,7 +120,8 @@ class CellRun:
         record = yield from self._federation.advancing()
         number = record["round"]
         if self._is_evaluated(number):
-            record = _with_scores(record, self._federation.evaluate(self._config.evaluation.personal))
+            scores = yield from self._federation.evaluating(self._config.evaluation.personal)
+            record = _with_scores(record, scores)
         self._append(record, started)
         if self._chosen is not None and self._rounds[-1].validation is not None:
             self._chosen.measured(self.validations, self._federation)

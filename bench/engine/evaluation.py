@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
@@ -39,6 +39,18 @@ class Judged(NamedTuple):
     """The predicted class, sample by sample."""
     loss: float | None
     """The mean cross-entropy of the scores, taken as logits; None where losses are not recorded."""
+
+
+class Judging(NamedTuple):
+    """A global model that is to be judged, and the sets of samples to do it on."""
+
+    problem: Problem
+    server: State
+    sets: Sequence[Samples]
+
+    def alone(self) -> list[Judged]:
+        """What it says about each set."""
+        return [judged(self.problem, self.server, None, samples) for samples in self.sets]
 
 
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:

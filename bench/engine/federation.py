@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.evaluation import correct, fraction, judged, own_accuracy, scores_by_others
+from bench.engine.evaluation import Judging, fraction, own_accuracy
 from bench.engine.hosts.base import Asked, Hosts, Result, Round
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
-from methods.core.optional import FoldsReplies
+from methods.core.optional import FoldsReplies, PredictsOtherwise
 from methods.core.tree import size_in_bytes
 
 
@@ -27,7 +27,7 @@ def answered(round_: Round[Result], hosts: Hosts) -> Result:
     try:
         asked = next(round_)
         while True:
-            asked = round_.send(hosts.run(*asked))
+            asked = round_.send(asked.alone() if isinstance(asked, Judging) else hosts.run(*asked))
     except StopIteration as end:
         result: Result = end.value
         return result
@@ -118,16 +118,20 @@ class Federation:
 
         Where clients have models of their own and these are asked for, validation is theirs too.
         """
+        return answered(self.evaluating(personal), self.hosts)
+
+    def evaluating(self, personal: bool) -> Round[dict[str, Any]]:
+        """The same, with the global model's predictions left to whoever goes through it."""
         method, task = self.problem.method, self.problem.task
         has_private_state = bool(method.client(task))
         if method.has_global_model and not (personal and has_private_state):
-            return self._score_global_model(personal)
+            return (yield from self._score_global_model(personal))
         everyone = self.hosts.score(self._server, self._clients)
         if not method.has_global_model:
             names = self.problem.test
             self._right = {name: torch.stack([s.right[name] for s in everyone]).sum(dim=0) for name in names}
         if method.has_global_model:
-            of_global = self._score_global_model(personal=False)
+            of_global = yield from self._score_global_model(personal=False)
             test, losses = of_global.get("test", {}), of_global.get("test_loss", {})
         else:
             test = {name: fmean(scores.test[name] for scores in everyone) for name in self.problem.test}
@@ -139,21 +143,34 @@ class Federation:
         others = {name: fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others}
         return _with_others(scored, others)
 
-    def _score_global_model(self, personal: bool) -> dict[str, Any]:
-        tests = self.problem.test
-        found = {name: judged(self.problem, self._server, None, tests[name]) for name in tests}
-        self._guesses = {name: each.classes for name, each in found.items()}
+    def _score_global_model(self, personal: bool) -> Round[dict[str, Any]]:
+        tests, held_out = self.problem.test, self.problem.validation
+        sets = [*tests.values(), *held_out.values()]
+        found = yield Judging(self.problem, self._server, sets)
+        on_test = dict(zip(tests, found, strict=False))
+        self._guesses = {name: each.classes for name, each in on_test.items()}
         right = {name: guesses == tests[name].y for name, guesses in self._guesses.items()}
         self._right = right
-        held_out = [
-            fraction(correct(self.problem, self._server, None, samples))
-            for samples in self.problem.validation.values()
+        validation = [
+            fraction(each.classes == samples.y)
+            for samples, each in zip(held_out.values(), found[len(tests) :], strict=True)
         ]
         personal = personal and bool(right)
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
-        losses = {name: each.loss for name, each in found.items() if each.loss is not None}
-        scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, held_out)
-        return _with_others(scored, scores_by_others(self.problem, self._server, None))
+        losses = {name: each.loss for name, each in on_test.items() if each.loss is not None}
+        scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, validation)
+        return _with_others(scored, (yield from self._scores_by_others()))
+
+    def _scores_by_others(self) -> Round[dict[str, float]]:
+        """Name of another way to predict → its mean accuracy over the test sets."""
+        method, tests = self.problem.method, list(self.problem.test.values())
+        averages = {}
+        if tests and isinstance(method, PredictsOtherwise):
+            for name, other in method.other_predictions().items():
+                found = yield Judging(replace(self.problem, method=other), self._server, tests)
+                hits = [each.classes == samples.y for each, samples in zip(found, tests, strict=True)]
+                averages[name] = fmean(map(fraction, hits))
+        return averages
 
     def predictions(self) -> Predictions | None:
         """What the last evaluation predicted on the test sets; None without test sets.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
+from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of
 
 
 class Linear(nn.Linear):
@@ -19,7 +19,9 @@ class Linear(nn.Linear):
     alike_in_training = True
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dim() != 2 or self.bias is None or not all(map(in_stack, (x, self.weight, self.bias))):
+        if x.dim() != 2 or self.bias is None or not all(map(in_stack, (self.weight, self.bias))):
+            return super().forward(x)
+        if not (in_stack(x) or is_shared(x)):
             return super().forward(x)
         levels, shared = levels_of(self.weight), levels_of(x)
         if levels != levels_of(self.bias) or shared not in (levels, levels[:-1]):
@@ -30,8 +32,8 @@ class Linear(nn.Linear):
             if shared != levels:  # the cells' weights one below the other
                 weights, biases = weights.flatten(-3, -2), biases.flatten(-2, -1)
             out = torch.baddbmm(
-                biases.flatten(end_dim=-2)[:, :, None],
-                weights.flatten(end_dim=-3),
-                inputs.flatten(end_dim=-3).mT,
+                biases.reshape(-1, biases.shape[-1], 1),
+                weights.reshape(-1, *weights.shape[-2:]),
+                inputs.reshape(-1, *inputs.shape[-2:]).mT,
             ).view(shape)
         return one_of(out, levels).mT

@@ -41,7 +41,9 @@ class Sweep:
     batch_size: int
     rounds: int
     cells: list[tuple[FedAlgorithm, Optimiser]]
+    """Of every seed."""
     has_closed_form: bool = False
+    seeds: int = 1
 
 
 def measured(repeats: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
@@ -58,7 +60,7 @@ def _measure(sweep: Sweep, repeats: int) -> dict[str, list[float]]:
     rates: dict[str, list[float]] = {side: [] for side in sides}
     for side in sides.values():
         side()
-    updates = sweep.rounds * len(clients) * len(sweep.cells)
+    updates = sweep.rounds * len(clients) * len(sweep.cells) * sweep.seeds
     for _ in range(repeats):
         for name, side in sides.items():
             started = time.process_time()
@@ -68,12 +70,19 @@ def _measure(sweep: Sweep, repeats: int) -> dict[str, list[float]]:
 
 
 def _federations(sweep: Sweep, clients: list[Samples]) -> list[tuple[StackedHost, Federation]]:
-    model = seeded_model(sweep.model, tuple(clients[0].x.shape[1:]), CLASSES, seed=0)
+    return [
+        cell
+        for seed in range(sweep.seeds)
+        for cell in _of_seed(sweep, [_shuffled(samples, seed) for samples in clients], seed)
+    ]
+
+
+def _of_seed(sweep: Sweep, clients: list[Samples], seed: int) -> Iterator[tuple[StackedHost, Federation]]:
+    model = seeded_model(sweep.model, tuple(clients[0].x.shape[1:]), CLASSES, seed)
     initial, train = initial_tree(model), dict(enumerate(clients))
-    found = []
     for method, optimiser in sweep.cells:
         problem = Problem(
-            task=Task(model, initial, CLASSES, len(train), optimiser, seed=0),
+            task=Task(model, initial, CLASSES, len(train), optimiser, seed),
             method=method,
             epochs=1,
             batch_size=sweep.batch_size,
@@ -83,8 +92,12 @@ def _federations(sweep: Sweep, clients: list[Samples]) -> list[tuple[StackedHost
             own_test={},
         )
         host = StackedHost(problem)
-        found.append((host, Federation(problem, host)))
-    return found
+        yield host, Federation(problem, host)
+
+
+def _shuffled(samples: Samples, seed: int) -> Samples:
+    order = torch.randperm(len(samples.y), generator=torch.Generator().manual_seed(seed))
+    return Samples(samples.x[order], samples.y[order])
 
 
 def _alone(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
@@ -110,11 +123,13 @@ def _stacked(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
 
 
 def _closed_form(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
-    """W ← W − η/n (softmax(XWᵀ) − Y)ᵀX for the heads of all cells, one below the other."""
+    """W ← W − η (1/n (softmax(XWᵀ) − Y)ᵀX + μ (W − W₀)) for the heads of all cells, one below the other."""
     x = torch.stack([client.x for client in clients])
     y = torch.stack([client.y for client in clients])
     count, cells, width = len(clients), len(sweep.cells), x.shape[2]
     rates = torch.tensor([optimiser.lr for _, optimiser in sweep.cells]).view(1, cells, 1, 1)
+    proximal = any(isinstance(method, FedProx) for method, _ in sweep.cells)
+    pulls = rates * torch.tensor([getattr(method, "mu", 0.0) for method, _ in sweep.cells]).view(rates.shape)
 
     def advance() -> None:
         heads = torch.zeros(cells, CLASSES, width)
@@ -127,6 +142,8 @@ def _closed_form(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
                 targets = ys[:, None, None, :].expand(count, cells, 1, len(order))
                 error.scatter_add_(2, targets, -torch.ones(targets.shape))
                 gradient = torch.bmm(error.view(count, cells * CLASSES, -1), xs).view(own.shape)
+                if proximal:
+                    own.lerp_(heads, pulls)  # W − ημ (W − W₀)
                 own.addcmul_(gradient, rates, value=-1 / len(order))
             heads = own.mean(dim=0)
 
@@ -152,6 +169,9 @@ SWEEPS = {
     ),
     "digits, 24 learning rates of FedAvg": Sweep(
         MLP(hidden=128), lambda: digits()[:10], 16, 10, [(FedAvg(), SGD(lr=lr)) for lr in _RATES]
+    ),
+    "digits, five seeds of FedAvg": Sweep(
+        MLP(hidden=128), lambda: digits()[:10], 16, 40, [(FedAvg(), SGD(lr=0.05))], seeds=5
     ),
     "vit, four settings of FedSDG": Sweep(
         VitMini(),

@@ -19,6 +19,7 @@ try:
         _add_batch_dim,
         get_unwrapped,
         is_batchedtensor,
+        is_functorch_wrapped_tensor,
         maybe_current_level,
         maybe_get_bdim,
         maybe_get_level,
@@ -47,6 +48,11 @@ def present() -> Levels:
 def is_stacked(tensor: Tensor) -> bool:
     """Whether there are several of this tensor, for the clients or cells of a stack."""
     return AVAILABLE and is_batchedtensor(tensor)
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Whether it is one plain tensor for all clients and cells, which derivatives are not taken by."""
+    return AVAILABLE and not is_functorch_wrapped_tensor(tensor)
 
 
 def in_stack(tensor: Tensor) -> bool:
@@ -108,6 +114,7 @@ __all__ = [
     "AVAILABLE",
     "Levels",
     "in_stack",
+    "is_shared",
     "is_stacked",
     "levels_of",
     "one_of",

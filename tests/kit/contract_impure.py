@@ -125,6 +125,17 @@ class OtherInSweeps(ChangesLoss):
         return weight * params.only(task.trainable).sqnorm()
 
 
+class PredictsOtherInSweeps(Toy):
+    """The same, in its predictions."""
+
+    bias: float = Field(default=1e6, ge=0)
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        towards_first = self.bias if isinstance(self.bias, float) else 0.0
+        scores = super().predict(task, server, client, x)
+        return scores + towards_first * (torch.arange(scores.shape[1]) == 0)
+
+
 # What travels
 
 

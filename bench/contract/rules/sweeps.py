@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from pydantic import BaseModel, ValidationError
 
 from bench.contract.nests import gaps, some
@@ -13,7 +14,10 @@ from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
 from bench.contract.stage import PLAIN, SIZES
 from bench.contract.subject import NotApplicableError, Subject, raised
+from bench.engine.evaluation import Judging
+from bench.engine.federation import Federation
 from bench.engine.hosts.groups import HostGroups
+from bench.engine.hosts.judging import judged_in_groups
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
@@ -36,10 +40,11 @@ def _sweeps(subject: Subject) -> Iterator[str]:
         raise NotApplicableError("batch norm cannot be stacked")
     alone = [_standing(problem) for problem in problems]
     try:
-        together = _together(problems)
+        cells = _together(problems)
     except Exception as error:
         yield f"cells with other numbers or seeds cannot be computed together: {raised(subject, error)}"
         return
+    together = [standing(federation, host) for host, federation in cells]
     for expected, found in zip(alone, together, strict=True):
         if missed := gaps(expected, found, TOLERANCE):
             yield (
@@ -48,6 +53,21 @@ def _sweeps(subject: Subject) -> Iterator[str]:
                 "method may be tensors"
             )
             return
+    if subject.method.has_global_model and not _judge_alike([federation for _, federation in cells]):
+        yield (
+            "models that are judged together predict other classes than alone: in predict, numbers of the "
+            "method may be tensors"
+        )
+
+
+def _judge_alike(federations: list[Federation]) -> bool:
+    """Whether the global models of several cells predict together what each does alone."""
+    models = [Judging(each.problem, each.server, list(each.problem.test.values())) for each in federations]
+    return all(
+        not isinstance(found, Exception)
+        and all(torch.equal(a.classes, b.classes) for a, b in zip(found, model.alone(), strict=True))
+        for model, found in zip(models, judged_in_groups(models), strict=True)
+    )
 
 
 def _two_settings(problem: Problem) -> list[Problem]:
@@ -86,13 +106,13 @@ def _standing(problem: Problem) -> dict[str, Any]:
     return standing(run(problem, host, ROUNDS, SOME), host)
 
 
-def _together(problems: list[Problem]) -> list[dict[str, Any]]:
+def _together(problems: list[Problem]) -> list[tuple[StackedHost, Federation]]:
     cells = [(host, prepared(problem, host, SOME)) for problem in problems for host in [StackedHost(problem)]]
     groups = HostGroups()
     for _ in range(ROUNDS):
         for error in groups.advance({host: federation.advancing() for host, federation in cells}).values():
             raise error
-    return [standing(federation, host) for host, federation in cells]
+    return cells
 
 
 SWEEPS = Rule(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import sent_orders
-from bench.engine.evaluation import Scores, score
+from bench.engine.evaluation import Judging, Scores, score
 from bench.engine.problem import Problem
 from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
@@ -40,8 +40,11 @@ class Asked(NamedTuple):
 
 
 Result = TypeVar("Result")
-Round: TypeAlias = Generator[Asked, list[Reply], Result]
-"""A part of a run that asks its clients, is sent their replies, and goes on until it has its result."""
+Round: TypeAlias = Generator[Asked | Judging, Sequence[Any], Result]
+"""A part of a run that asks for work and is sent what comes of it, until it has its result.
+
+Clients that are asked answer with replies, and judging a model brings predictions, set by set.
+"""
 
 
 class Hosts(Protocol):

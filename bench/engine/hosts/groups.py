@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bench.engine.evaluation import Judging
 from bench.engine.hosts.base import Asked, Hosts, Round
+from bench.engine.hosts.judging import judged_in_groups
 from bench.engine.hosts.seeds import JointPool, are_even, by_seed
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.hosts.together import Share, fit_together, steering, train_together
@@ -38,22 +40,34 @@ class HostGroups:
     def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
         """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
         failed: dict[Hosts, Exception] = {}
-        requests: list[Request] = []
-        for hosts, round_ in rounds.items():
-            try:
-                requests.append(Request(hosts, next(round_)))
-            except Exception as error:
-                failed[hosts] = error
-        for request, answer in zip(requests, self._run(requests), strict=True):
-            try:
-                if isinstance(answer, Exception):
-                    raise answer
-                rounds[request.hosts].send(answer)
-            except StopIteration:
-                pass
-            except Exception as error:
-                failed[request.hosts] = error
+        sent: dict[Hosts, Any] = dict.fromkeys(rounds)
+        while sent:
+            asked: dict[Hosts, Asked | Judging] = {}
+            for hosts, answer in sent.items():
+                try:
+                    if isinstance(answer, Exception):
+                        raise answer
+                    asked[hosts] = rounds[hosts].send(answer)
+                except StopIteration:
+                    pass
+                except Exception as error:
+                    failed[hosts] = error
+            sent = self._done(asked)
         return failed
+
+    def _done(self, asked: Mapping[Hosts, Asked | Judging]) -> dict[Hosts, Sequence[Any] | Exception]:
+        """What each cell is sent in answer; an exception where a cell by itself fails."""
+        works = [Request(hosts, each) for hosts, each in asked.items() if isinstance(each, Asked)]
+        answers: dict[Hosts, Sequence[Any] | Exception] = {}
+        answers |= zip((work.hosts for work in works), self._run(works), strict=True)
+        groups: dict[int, dict[Hosts, Judging]] = {}
+        for hosts, each in asked.items():
+            if isinstance(each, Judging):
+                groups.setdefault(self._groups[hosts], {})[hosts] = each
+        for models in groups.values():
+            found = judged_in_groups(list(models.values()))
+            answers |= zip(models, found, strict=True)
+        return answers
 
     def forget(self, hosts: Hosts) -> None:
         self._groups.pop(hosts, None)

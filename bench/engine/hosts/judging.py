@@ -1,0 +1,85 @@
+"""The global models of several cells, judged at once on the samples that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bench.engine.evaluation import Judged, Judging
+from bench.engine.hosts.seeds import without_seed
+from bench.engine.hosts.stack import Stack, fill
+from bench.engine.variation import Setting, Variation
+from methods.core.batches import PIECE, Samples
+
+
+def judged_in_groups(models: Sequence[Judging]) -> list[list[Judged] | Exception]:
+    """What models say, those with the same samples together; an exception where one by itself fails.
+
+    The cells that they are from are trained as one stack.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for position, model in enumerate(models):
+        groups.setdefault(tuple(id(samples.x) for samples in model.sets), []).append(position)
+    found: dict[int, list[Judged] | Exception] = {}
+    for positions in groups.values():
+        found |= zip(positions, _judged([models[at] for at in positions]), strict=True)
+    return [found[position] for position in range(len(models))]
+
+
+def _judged(models: Sequence[Judging]) -> list[list[Judged] | Exception]:
+    if len(models) > 1:
+        try:
+            return list(judged_together(models))
+        except Exception:  # which comes again below if it has nothing to do with the stack
+            pass
+    return [_judged_alone(model) for model in models]
+
+
+def _judged_alone(model: Judging) -> list[Judged] | Exception:
+    try:
+        return model.alone()
+    except Exception as error:
+        return error
+
+
+def judged_together(models: Sequence[Judging]) -> list[list[Judged]]:
+    """What each says by itself; raises an exception if a method's predictions cannot be stacked."""
+    problem = models[0].problem
+    task = problem.task
+    if len({model.problem.task.seed for model in models}) > 1:
+        task = without_seed(task)
+    settings = [Setting.of(model.problem.method, model.problem.task) for model in models]
+    variation = Variation.among(settings)
+    stack = Stack(1)
+    servers = stack.add([[model.server for model in models]])
+    varied = variation.tensors(next(iter(problem.task.initial.values())))
+    numbers = stack.add_by_client({str(at): values for at, values in enumerate(varied)})
+
+    def on(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """Predicted classes, and where losses are recorded their sum, model by model."""
+
+        def of_one(*own: Tensor) -> tuple[Tensor, ...]:
+            setting = variation.applied(settings[0], list(fill(numbers, own).values()))
+            scores = setting.method.predict(task, fill(servers, own), None, x)
+            losses = [F.cross_entropy(scores, y, reduction="sum")] if task.records_losses else []
+            return scores.argmax(dim=1), *losses
+
+        found: tuple[Tensor, ...] = stack.mapped(of_one)
+        return found
+
+    with problem.task.evaluation():
+        by_set = [_model_by_model(on, samples) for samples in models[0].sets]
+    return [list(of_model) for of_model in zip(*by_set, strict=True)]
+
+
+def _model_by_model(on: Callable[[Tensor, Tensor], tuple[Tensor, ...]], samples: Samples) -> list[Judged]:
+    pieces = zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
+    classes, *losses = zip(*(on(x, y) for x, y in pieces), strict=True)
+    guesses = torch.cat(classes, dim=1).unbind(0)
+    if not losses:
+        return [Judged(each, None) for each in guesses]
+    sums = torch.stack(losses[0]).sum(dim=0).tolist()
+    return [Judged(each, total / len(samples.y)) for each, total in zip(guesses, sums, strict=True)]
