@@ -7,7 +7,7 @@ help:
 	@echo "make quickstart  a real comparison table in minutes, no download of data"
 	@echo "make test        the tests"
 	@echo "make test-long   the tests that take minutes"
-	@echo "make test-faults runs killed, cut off, out of room and damaged; takes a quarter of an hour"
+	@echo "make test-faults runs killed, cut off, out of room and damaged; takes half an hour"
 	@echo "make fuzz        10,000 damaged suites, run folders and results files; takes a quarter of an hour"
 	@echo "make lint        ruff and mypy"
 	@echo "make docs        the pages in docs/methods again"
@@ -33,7 +33,7 @@ test-long: setup
 
 # What they count goes into the page if all end well; delete it to have it made anew.
 test-faults: setup
-	@echo "test-faults: 100 kills, damaged bytes, full disks and other faults -> docs/faults.md"
+	@echo "test-faults: 100 kills, lost nodes, a cut network, damaged bytes, full disks and other faults -> docs/faults.md"
 	@BENCH_FAULT_REPORT=docs/faults.md OMP_NUM_THREADS=1 .venv/bin/python -m pytest -m faults tests/faults
 
 # 2,000 inputs for each of the five tests; the usual tests have 40 of each.

@@ -101,12 +101,12 @@ class Outbox:
     """Packs what is new in a scratch folder, which thereby loses all that is large."""
 
     def __init__(self, folder: CellFolder, by_path: bool) -> None:
-        self._folder, self._by_path = folder, by_path
+        self.folder, self._by_path = folder, by_path
         self._first, self._packed = True, 0
         self._endings: dict[str, bytes | None] = {}
 
     def pack(self) -> Parcel:
-        folder = self._folder
+        folder = self.folder
         lines = self._new_lines()
         parcel = Parcel(
             first=self._first,
@@ -122,40 +122,40 @@ class Outbox:
 
     def _ending(self, name: str) -> bytes | None:
         """The content of such a file, if it is news; it stays, as the process may look at it."""
-        content = _bytes(self._folder.path / name)
+        content = _bytes(self.folder.path / name)
         known = self._endings.get(name)
         self._endings[name] = content
         return None if content == known else content
 
     def _new_lines(self) -> bytes:
-        if not self._folder.rounds_file.is_file():
+        if not self.folder.rounds_file.is_file():
             return b""
-        with self._folder.rounds_file.open("rb") as stream:
+        with self.folder.rounds_file.open("rb") as stream:
             stream.seek(self._packed)
             return stream.read()
 
     def _checkpoint(self) -> tuple[int, Mapping[str, Content]] | None:
-        for emptied in self._folder.path.glob(f"{_TAKEN}*"):
+        for emptied in self.folder.path.glob(f"{_TAKEN}*"):
             shutil.rmtree(emptied)
-        saved = latest_checkpoint(self._folder.checkpoints)
+        saved = latest_checkpoint(self.folder.checkpoints)
         if saved is None:
             return None
         number, place = saved
         if self._by_path:
             # Out of the way of the next checkpoint, which counts and removes those before it.
-            place = place.replace(self._folder.path / f"{_TAKEN}{number}")
+            place = place.replace(self.folder.path / f"{_TAKEN}{number}")
         packed = {file.name: self._taken(file) for file in place.iterdir()}
-        shutil.rmtree(self._folder.checkpoints)
+        shutil.rmtree(self.folder.checkpoints)
         return number, packed
 
     def _others(self) -> list[Path]:
         known = {CONFIG, ERROR, RESULT, ROUNDS, CHECKPOINT}
         return [
             file
-            for file in sorted(self._folder.path.rglob("*"))
+            for file in sorted(self.folder.path.rglob("*"))
             if file.is_file()
-            and file.relative_to(self._folder.path).parts[0] not in known
-            and not any(part.startswith(".") for part in file.relative_to(self._folder.path).parts)
+            and file.relative_to(self.folder.path).parts[0] not in known
+            and not any(part.startswith(".") for part in file.relative_to(self.folder.path).parts)
         ]
 
     def _taken(self, file: Path) -> Content:

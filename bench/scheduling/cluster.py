@@ -35,7 +35,10 @@ def _start(address: str | None, cpus: int | None, gpus: float | None) -> None:
     try:
         ray.init(address=address or "local", **options)
     except ConnectionError as error:
-        raise UserError(f"no Ray cluster at '{address}': {' '.join(str(error).split())}") from None
+        raise UserError(
+            f"no Ray cluster at '{address}': {' '.join(str(error).split())}; if there is one, it may ask "
+            "for a token: set RAY_AUTH_MODE=token, with the token in ~/.ray/auth_token"
+        ) from None
     except Exception as error:
         if "timed out during startup" not in str(error):  # Ray has no class for it
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -64,9 +64,15 @@ class Desk:
         }
         self._unfinished = [(kept, config) for kept, config in job.cells if kept in self._outboxes]
 
-    def news(self) -> list[News]:
-        """What is new since the last call; nothing of cells that were done before."""
-        parcels = [(kept, config, self._outboxes[kept].pack()) for kept, config in self._unfinished]
+    def news(self, waiting: Container[CellFolder] = ()) -> list[News]:
+        """What is new since the last call; nothing of cells that were done before or still wait.
+
+        Those have yet to read their rounds and checkpoints in the scratch folder, from where news are taken.
+        """
+        begun = [
+            (kept, config) for kept, config in self._unfinished if self._outboxes[kept].folder not in waiting
+        ]
+        parcels = [(kept, config, self._outboxes[kept].pack()) for kept, config in begun]
         return [
             News(kept, config if parcel.first else None, parcel) for kept, config, parcel in parcels if parcel
         ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Container
 from typing import Any
 
 from ray import tune
 
 from bench.engine.cell_stack import Cells
 from bench.errors import UserError
+from bench.records.cell_folder import CellFolder
 from bench.scheduling.desk import Desk, Job
 
 NEWS = "news"
@@ -42,6 +44,10 @@ class KeptTrial(tune.Trainable):
     def work(self) -> None:
         """Advance the cells until there is something to report."""
 
+    def waiting(self) -> Container[CellFolder]:
+        """The folders of cells that have not been opened yet."""
+        return ()
+
     @abstractmethod
     def standing(self) -> dict[str, Any]:
         """How far the cells are, for Tune; also after a failure."""
@@ -65,7 +71,7 @@ class KeptTrial(tune.Trainable):
                 raise
             self._failed = error
             self.fail(error)
-        report = {**self.standing(), NEWS: self._desk.news()}
+        report = {**self.standing(), NEWS: self._desk.news(self.waiting())}
         if self._failed is not None:
             report[tune.result.DONE] = False  # so that Tune asks once more, and gets the failure
         return report

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from ray import tune
 
 from bench.engine.cell_stack import Cells, CellStack
 from bench.engine.conditions import Conditions
+from bench.records.cell_folder import CellFolder
 from bench.records.run_folder import RunFolder
 from bench.scheduling.cluster import nodes
 from bench.scheduling.deaths import Deaths
@@ -116,6 +117,9 @@ class CellTrial(KeptTrial):
             self._stack = CellStack(self._waiting.popleft(), self.job.conditions)
             self._note_failures(self._stack)
         return self._stack is not None and bool(self._stack.running)
+
+    def waiting(self) -> Container[CellFolder]:
+        return {folder for stack in self._waiting for folder, _ in stack}
 
     def standing(self) -> dict[str, Any]:
         running = {} if self._stack is None else {cell.folder: cell for cell in self._stack.running}

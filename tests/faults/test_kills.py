@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.fault_report import FaultReport
+from tests.kit.fault_report import KILLED, FaultReport
 from tests.kit.kills import Campaign, closing
 from tests.kit.tune import ONE_BY_ONE, Package, assert_the_same_as_alone, journal, search_of, tiny_suite
 from tests.kit.undisturbed import assert_like_one_machine
@@ -26,7 +26,6 @@ PACE = 0.2
 """Seconds per round."""
 ROUNDS = 8
 TRIALS = 20
-SECTION = "Processes killed (SIGKILL, at random moments)"
 NAMES = {"trial": "process of a trial", "host": "host of clients"}
 
 RUN = {"trial": 32, "raylet": 3, "driver": 4}
@@ -43,7 +42,7 @@ def note(report: FaultReport, command: str, campaign: Campaign, cells: int) -> N
     """What the campaign did, for the report."""
     for kind, count in campaign.killed.items():
         report.add(
-            SECTION,
+            KILLED,
             f"{NAMES.get(kind, kind)} of `{command}`",
             count,
             f"0 of {cells} cells lost, all equal; nothing saved was computed again",

@@ -134,13 +134,13 @@ def call_bench(*arguments: object, **variables: str) -> Outcome:
     return Outcome(code, out.getvalue(), err.getvalue())
 
 
-def wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether the condition came true in time."""
+def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.02) -> bool:
+    """Whether the condition came true in time; between two looks there are so many seconds' pause."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(pause)
     return True
 
 

@@ -11,9 +11,13 @@ INTRODUCTION = """
 
 The tests behind `make test-faults` and `make fuzz` break runs and searches in the ways below and hold them to
 one promise: the results are those of an undisturbed run, byte for byte apart from times, or one sentence says
-what is wrong and what to do, and nothing that was finished is lost. They counted these figures on a busy
-machine with two cores; rows may come from different runs of the tests.
+what is wrong and what to do, and nothing that was finished is lost. A cell is lost if it was planned and
+has no result in the end. The figures were counted on a virtual machine with two cores and no GPU, busy
+with other work. Two nodes are two places on that machine, of which the second does not see the first one's
+run folder; for the cut network each has a network of its own as well, with a switch between them that fails.
+A row stands until its test is run again.
 """
+KILLED = "Processes killed (SIGKILL, at random moments)"
 HEAD = ["| fault | how often | outcome |", "|---|---:|---|"]
 ROW = re.compile(r"\| (?P<fault>.*) \| (?P<count>\d+) \| (?P<outcome>.*) \|")
 

@@ -20,9 +20,18 @@ from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint
 from tests.kit.cli import kill_session, session_members, start_bench, wait_until
 from tests.kit.tune import Package
+from tests.kit.two_nodes import TwoNodes
 
 PATIENCE = 600
 """Seconds; the machine may be busy with other things."""
+PAUSE = 0.1
+"""Seconds between two looks, which cost time that the processes looked at could use."""
+HOLD = 8.0
+"""Seconds per round until a new node takes part.
+
+Where a trial takes less time than a process needs to start, Ray Tune gives each to a process that is free,
+and takes back the one that it was about to start on the new node.
+"""
 ENDING = 90
 """Seconds in which all processes of a command must have ended after its driver."""
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
@@ -52,16 +61,20 @@ class Campaign:
     run: Path
     """The folder in which the cells are."""
     random: random.Random
+    nodes: TwoNodes | None = None
+    """The cluster that the command joins, if it does."""
     killed: Counter[str] = field(default_factory=Counter)
     commands: int = 0
     sentences: Counter[str] = field(default_factory=Counter)
     """What commands said when they ended early."""
     _standings: list[Standing] = field(default_factory=list)
     _process: subprocess.Popen[str] | None = None
+    _pace: float = 0.0
 
     def kill(self, kinds: Sequence[str], pace: float) -> None:
         """One process of each of these kinds, one after the other, while a round takes `pace` seconds."""
         self.package.take(pace)
+        self._pace = pace
         order = list(kinds)
         self.random.shuffle(order)
         try:
@@ -109,8 +122,13 @@ class Campaign:
     def _kill(self, kind: str) -> None:
         while True:
             process = self._running()
+            if kind == "node":
+                self._wait_for_second(process)
             if not self._come_to_a_random_moment(process):
                 continue
+            if kind == "node":
+                self._lose_second()
+                return
             victim = self._victim(kind, process)
             if victim is None:
                 continue
@@ -128,9 +146,29 @@ class Campaign:
     def _come_to_a_random_moment(self, process: subprocess.Popen[str]) -> bool:
         """A few rounds from now; False if the command ended before."""
         seen, more = len(self.package.rounds), self.random.randrange(4)
-        wait_until(lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE)
+        wait_until(
+            lambda: len(self.package.rounds) >= seen + more or process.poll() is not None, PATIENCE, PAUSE
+        )
         time.sleep(self.random.uniform(0, 0.3))
         return process.poll() is None
+
+    def _wait_for_second(self, process: subprocess.Popen[str]) -> None:
+        """Until the second node has taken part, or the command has ended."""
+        nodes = self.nodes
+        assert nodes is not None
+
+        def takes_part() -> bool:
+            return any(line["node"] == nodes.second_id for line in self.package.rounds)
+
+        self.package.take(HOLD)
+        wait_until(lambda: takes_part() or process.poll() is not None, PATIENCE, PAUSE)
+        self.package.take(self._pace)
+
+    def _lose_second(self) -> None:
+        assert self.nodes is not None
+        self._standings.append(Standing(time.time(), self._safe()))
+        self.nodes.replace_second()
+        self.killed["node"] += 1
 
     def _victim(self, kind: str, process: subprocess.Popen[str]) -> int | None:
         """A process of this kind; None if the command ended before there was one."""
@@ -142,7 +180,7 @@ class Campaign:
             found[:] = members(process.pid, PROGRAMS[kind])
             return bool(found) or process.poll() is not None
 
-        wait_until(look, PATIENCE)
+        wait_until(look, PATIENCE, PAUSE)
         return self.random.choice(found) if found else None
 
     def _running(self) -> subprocess.Popen[str]:
@@ -159,7 +197,7 @@ class Campaign:
         process = self._process
         assert process is not None
         leader = process.pid
-        gone = wait_until(lambda: not session_members(leader), ENDING)
+        gone = wait_until(lambda: not session_members(leader), ENDING, PAUSE)
         left = [" ".join(_command_line(pid))[:80] for pid in session_members(leader)]
         kill_session(process)
         out, err = process.communicate()

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.kit.cli import environment, kill_session, wait_until
 
@@ -20,15 +20,6 @@ ATTEMPTS = 4
 RAY = Path(sys.executable).with_name("ray")
 
 
-@dataclass(frozen=True)
-class TwoNodes:
-    address: str
-    second: subprocess.Popen[str]
-    """The leader of a session to which all processes of the second node belong."""
-    scratch: Path
-    """What the second node takes for the place of temporary files."""
-
-
 def can_hide() -> bool:
     """Whether the user may make mount namespaces, in which a folder can be covered up."""
     if shutil.which("unshare") is None:
@@ -36,41 +27,69 @@ def can_hide() -> bool:
     return subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
 
 
-@contextlib.contextmanager
-def two_nodes(home: Path, abroad: Path, **variables: str) -> Iterator[TwoNodes]:
-    """The folder `home` is on the first node alone, if the user may hide it; `abroad` is the second's own."""
-    from ray.cluster_utils import Cluster
+class TwoNodes:
+    """The first node is there as long as the cluster; the second can be lost and replaced."""
 
-    scratch = abroad / "tmp"
-    scratch.mkdir(parents=True)
-    with _environment(**variables):
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    command = _covering(home, [RAY, "start", "--address", cluster.address, "--num-cpus", "1", "--block"])
-    own = environment(BENCH_CACHE=str(abroad / "cache"), TMPDIR=str(scratch), **variables)
+    def __init__(self, cluster: Any, home: Path, abroad: Path, variables: dict[str, str]) -> None:
+        self._cluster = cluster
+        self.address: str = cluster.address
+        self.scratch = abroad / "tmp"
+        """What the second node takes for the place of temporary files."""
+        self.scratch.mkdir(parents=True)
+        join = [RAY, "start", "--address", self.address, "--num-cpus", "1", "--block"]
+        self._command = _covering(home, join)
+        self._environment = environment(
+            BENCH_CACHE=str(abroad / "cache"), TMPDIR=str(self.scratch), **variables
+        )
+        self.second, self.second_id = self._started()
+        """The leader of a session to which all processes of the second node belong, and Ray's id of it."""
 
-    def both() -> bool:
-        return bool(sum(node["Alive"] for node in cluster.global_state.node_table()) == 2)
+    @property
+    def alive(self) -> set[str]:
+        """Ray's ids of the nodes that are there, as far as Ray knows."""
+        return {node["NodeID"] for node in self._cluster.global_state.node_table() if node["Alive"]}
 
-    second = None
-    try:
+    def replace_second(self) -> None:
+        """Kill all processes of the second node at once, and start another one."""
+        kill_session(self.second)
+        self.second, self.second_id = self._started()
+
+    def close(self) -> None:
+        kill_session(self.second)
+
+    def _started(self) -> tuple[subprocess.Popen[str], str]:
+        before = self.alive  # a node that was killed just now may be among them
         for _ in range(ATTEMPTS):
-            second = started = subprocess.Popen(
-                command,
-                env=own,
+            process = subprocess.Popen(
+                self._command,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 text=True,
                 start_new_session=True,
             )
-            if wait_until(lambda: both() or started.poll() is not None, SECONDS) and both():  # noqa: B023
-                break
-            kill_session(started)
-        assert second is not None and both(), "the second node did not come up"
-        yield TwoNodes(cluster.address, second, scratch)
+            wait_until(lambda: bool(self.alive - before) or process.poll() is not None, SECONDS, 0.2)  # noqa: B023
+            if came := self.alive - before:
+                return process, came.pop()
+            kill_session(process)
+        raise AssertionError("the second node did not come up")
+
+
+@contextlib.contextmanager
+def two_nodes(home: Path, abroad: Path, **variables: str) -> Iterator[TwoNodes]:
+    """The folder `home` is on the first node alone, if the user may hide it; `abroad` is the second's own."""
+    from ray.cluster_utils import Cluster
+
+    with _environment(**variables):
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        nodes = TwoNodes(cluster, home, abroad, variables)
+        try:
+            yield nodes
+        finally:
+            nodes.close()
     finally:
-        if second is not None:
-            kill_session(second)
         cluster.shutdown()
 
 

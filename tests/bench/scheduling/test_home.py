@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,14 @@ from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
+from bench.records.parcel import contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
+from bench.scheduling import trials
 from bench.scheduling.desk import Desk, Job
 from bench.scheduling.home import SCRATCH, Home, open_home, remove_abandoned
 from bench.scheduling.kept_trial import NEWS
 from bench.scheduling.storeroom import open_storeroom
-from bench.scheduling.trials import CellTrial
 from bench.suite.planning import plan_cells
 from tests.kit.cli import result_of, rounds_of
 from tests.kit.tune import suite
@@ -83,6 +85,33 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
     assert Desk(job).news() == [], "it was done"
 
 
+@pytest.mark.parametrize("at_home", [True, False])
+def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
+    at_home: bool, elsewhere: Home, tmp_path: Path, own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checkpoint stays in the process's folder until it is opened, while news of the others go out."""
+    monkeypatch.setattr(trials, "REPORT_SECONDS", 0.001)
+    here = replace(elsewhere, node=ray.get_runtime_context().get_node_id(), scratch=own_place)
+    home = here if at_home else elsewhere
+    conditions = Conditions(checkpoint_seconds=1e-9, data=home)
+    configs = [cell.config for cell in plan_cells(suite(seeds=2))]
+    cells = [(CellFolder(tmp_path / f"{config.seed}"), config) for config in configs]
+    kept, config = cells[1]
+    interrupted = CellRun(CellFolder(tmp_path / "interrupted"), config, conditions)
+    advance(interrupted, 2)
+    contents(interrupted.folder).deliver(kept, config)
+    before = kept.recorded()
+    trial = trials.CellTrial({"job": Job(cells, conditions, home, stacks=[1, 1])})
+    report: dict[str, Any] = {}
+    while not report.get("done"):
+        report = trial.step()
+        for news in report[NEWS]:
+            news.parcel.deliver(news.folder, news.config)
+    trial.cleanup()
+    assert len(kept.rounds()) == config.training.rounds, "and the record is that of the result"
+    assert kept.recorded().startswith(before), "it began again"
+
+
 def test_data_are_mapped_from_the_object_store(elsewhere: Home, config: CellConfig) -> None:
     prepared = elsewhere.prepared(config)
     again = elsewhere.prepared(config)
@@ -105,7 +134,7 @@ def test_a_node_that_joined_with_other_code_is_named(
 ) -> None:
     late = replace(elsewhere, versions={**code_versions(), "torch": "0.1"})
     kept = CellFolder(tmp_path / "kept")
-    trial = CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
+    trial = trials.CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
     for news in trial.step()[NEWS]:
         news.parcel.deliver(news.folder, news.config)
     assert "has torch" in (kept.failure() or "") and "the driver's machine has 0.1" in (kept.failure() or "")
