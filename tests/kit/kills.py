@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import random
 import signal
@@ -16,9 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import latest_checkpoint
 from tests.kit.cli import kill_session, session_members, start_bench, wait_until
+from tests.kit.standings import Standing, computed_again
 from tests.kit.tune import Package
 from tests.kit.two_nodes import TwoNodes
 
@@ -38,18 +36,6 @@ PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet
 """Kind of process → how its program's name begins."""
 DEADLY = ("driver", "raylet")
 """What a command does not survive."""
-
-Cell = tuple[float, float, int]
-"""By its hyperparameters and its seed."""
-
-
-@dataclass
-class Standing:
-    """What was safe on the disk when something was killed."""
-
-    time: float
-    rounds: dict[Cell, float]
-    """Those that no cell may compute again; all of a finished cell."""
 
 
 @dataclass
@@ -96,23 +82,12 @@ class Campaign:
 
     def check(self) -> None:
         """Nothing was computed twice, and nothing is left behind; before anybody else uses the package."""
-        assert self.repeated() == []
+        assert computed_again(self.package.rounds, self._standings) == []
         assert self.left_behind() == []
 
     def close(self) -> None:
         if self._process is not None:
             kill_session(self._process)
-
-    def repeated(self) -> list[str]:
-        """Rounds that were computed again although they were safe on the disk."""
-        found = []
-        for line in self.package.rounds:
-            cell = line["shift"], line["lr"], line["seed"]
-            for standing in self._standings:
-                if line["started"] > standing.time and line["round"] <= standing.rounds.get(cell, 0):
-                    found.append(f"round {line['round']} of {cell}")
-                    break
-        return found
 
     def left_behind(self) -> list[str]:
         """Files that belong to no record."""
@@ -132,7 +107,7 @@ class Campaign:
             victim = self._victim(kind, process)
             if victim is None:
                 continue
-            self._standings.append(Standing(time.time(), self._safe()))
+            self._standings.append(Standing.now(self.run))
             try:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
@@ -166,7 +141,7 @@ class Campaign:
 
     def _lose_second(self) -> None:
         assert self.nodes is not None
-        self._standings.append(Standing(time.time(), self._safe()))
+        self._standings.append(Standing.now(self.run))
         self.nodes.replace_second()
         self.killed["node"] += 1
 
@@ -213,23 +188,6 @@ class Campaign:
             if process.returncode == 1:
                 self.sentences[out.strip().splitlines()[-1]] += 1
         return process.returncode
-
-    def _safe(self) -> dict[Cell, float]:
-        """How many rounds of each cell are on the disk: in its last checkpoint, or in its result."""
-        found: dict[Cell, float] = {}
-        for path in self.run.glob("cells/*"):
-            folder = CellFolder(path)
-            config = folder.config()
-            if config is None:
-                continue
-            saved = latest_checkpoint(folder.checkpoints)
-            cell = (
-                float(config.method.hyperparameters["shift"]),
-                float(config.training.optimiser["lr"]),
-                config.seed,
-            )
-            found[cell] = math.inf if folder.is_done else saved[0] if saved else 0
-        return found
 
 
 def members(leader: int, program: str) -> list[int]:
