@@ -79,12 +79,18 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
 
 
 def scores_by_others(problem: Problem, server: State, state: State | None) -> dict[str, float]:
+    return {
+        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
+        for name, other in with_other_predictions(problem).items()
+    }
+
+
+def with_other_predictions(problem: Problem) -> dict[str, Problem]:
+    """Name of another way to predict → the problem with it; nothing where there are no test sets."""
     if not (problem.test and isinstance(problem.method, PredictsOtherwise)):
         return {}
     return {
-        name: fmean(fraction(correct(other, server, state, samples)) for samples in problem.test.values())
-        for name, method in problem.method.other_predictions().items()
-        for other in [replace(problem, method=method)]
+        name: replace(problem, method=method) for name, method in problem.method.other_predictions().items()
     }
 
 

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.evaluation import Judging, fraction, own_accuracy
+from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
 from bench.engine.hosts.base import Asked, Hosts, Result, Round
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
-from methods.core.optional import FoldsReplies, PredictsOtherwise
+from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 
@@ -163,13 +163,12 @@ class Federation:
 
     def _scores_by_others(self) -> Round[dict[str, float]]:
         """Name of another way to predict → its mean accuracy over the test sets."""
-        method, tests = self.problem.method, list(self.problem.test.values())
+        tests = list(self.problem.test.values())
         averages = {}
-        if tests and isinstance(method, PredictsOtherwise):
-            for name, other in method.other_predictions().items():
-                found = yield Judging(replace(self.problem, method=other), self._server, tests)
-                hits = [each.classes == samples.y for each, samples in zip(found, tests, strict=True)]
-                averages[name] = fmean(map(fraction, hits))
+        for name, other in with_other_predictions(self.problem).items():
+            found = yield Judging(other, self._server, tests)
+            hits = [each.classes == samples.y for each, samples in zip(found, tests, strict=True)]
+            averages[name] = fmean(map(fraction, hits))
         return averages
 
     def predictions(self) -> Predictions | None:
