@@ -25,7 +25,8 @@ SEED = int(os.environ.get("BENCH_FAULT_SEED", "0"))
 PACE = 0.2
 """Seconds per round."""
 ROUNDS = 8
-TRIALS = 20
+TRIALS = 40
+"""So many that a search on a quiet machine is not over before all kills are."""
 NAMES = {"trial": "process of a trial", "host": "host of clients"}
 
 RUN = {"trial": 32, "raylet": 3, "driver": 4}
@@ -52,31 +53,30 @@ def note(report: FaultReport, command: str, campaign: Campaign, cells: int) -> N
         print(f"{command}: {count} × {sentence}")
 
 
-def test_a_run(tmp_path: Path, report: FaultReport) -> None:
+@pytest.mark.parametrize(
+    ("cells", "kills", "options", "undisturbed"),
+    [
+        pytest.param(30, RUN, [], "auto", id="run"),
+        pytest.param(18, HOSTS, ["--executor", "ray", "--hosts", "1"], "loop", id="hosts"),
+    ],
+)
+def test_a_run(
+    cells: int,
+    kills: Mapping[str, int],
+    options: list[str],
+    undisturbed: str,
+    tmp_path: Path,
+    report: FaultReport,
+) -> None:
     package = Package(tmp_path / "site")
-    suite = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=30)
-    out = tmp_path / "runs"
-    command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
+    suite, out = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=cells), tmp_path / "runs"
+    command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01", *options]
     with closing(Campaign(package, command, out / "tiny", random.Random(SEED))) as campaign:
-        campaign.kill(shares(RUN), PACE)
+        campaign.kill(shares(kills), PACE)
         campaign.finish()
         campaign.check()
-    cells = assert_like_one_machine(campaign.run, package, "auto", tmp_path / "undisturbed")
-    note(report, "bench run", campaign, cells)
-
-
-def test_hosts_of_clients(tmp_path: Path, report: FaultReport) -> None:
-    package = Package(tmp_path / "site")
-    suite = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE, seeds=18)
-    out = tmp_path / "runs"
-    command = ["run", "--suite", suite, "--out", out, "--checkpoint-every", "0.01"]
-    command += ["--executor", "ray", "--hosts", "1"]
-    with closing(Campaign(package, command, out / "tiny", random.Random(SEED))) as campaign:
-        campaign.kill(shares(HOSTS), PACE)
-        campaign.finish()
-        campaign.check()
-    cells = assert_like_one_machine(campaign.run, package, "loop", tmp_path / "undisturbed")
-    note(report, "bench run --executor ray", campaign, cells)
+    found = assert_like_one_machine(campaign.run, package, undisturbed, tmp_path / "undisturbed")
+    note(report, " ".join(["bench run", *options[:2]]), campaign, found)
 
 
 def test_a_search(tmp_path: Path, report: FaultReport) -> None:
