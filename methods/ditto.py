@@ -24,5 +24,5 @@ class Ditto(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)
-        pulled = FedProx(mu=self.lam).objective(task, client, message)
+        pulled = FedProx.model_construct(mu=self.lam).objective(task, client, message)
         return reply, {"model": task.train(client["model"], pulled, batches)}

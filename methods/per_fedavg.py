@@ -23,6 +23,7 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, State, Task, Tree
+from methods.core.numbers import Number
 from methods.core.optimisers import SGD, Tensors
 from methods.core.training import Mode
 from methods.fedavg import FedAvg
@@ -93,7 +94,9 @@ def halves(batch: Batch) -> tuple[Batch, Batch]:
     return batch.with_mask(first), batch.with_mask(second)
 
 
-def _plus(one: Tensors, factor: float, other: Tensors) -> Tensors:
+def _plus(one: Tensors, factor: Number, other: Tensors) -> Tensors:
+    if isinstance(factor, Tensor):
+        return [torch.addcmul(a, b, factor) for a, b in zip(one, other, strict=True)]
     return [torch.add(a, b, alpha=factor) for a, b in zip(one, other, strict=True)]
 
 

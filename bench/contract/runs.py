@@ -121,7 +121,7 @@ class WatchedHost(LoopHost):
                     self._states[client] = self._disturb(client, state)
         before = {client: self.state(client) for client, _ in messages}
         given = copied({str(client): {"state": before[client], "message": m} for client, m in messages})
-        replies = super().run(phase, number, messages)
+        replies = list(super().run(phase, number, messages))
         for (client, message), reply in zip(messages, replies, strict=True):
             kept = self.state(client)
             copies = given[str(client)] | copied({"reply": reply.content, "kept": kept})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -14,10 +14,11 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Hosts, Result, Round
+from bench.engine.hosts.base import Asked, Combining, Hosts, Result, Round
+from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import Exchange, Message, Reply, State, Task
+from methods.base import State
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
@@ -27,7 +28,7 @@ def answered(round_: Round[Result], hosts: Hosts) -> Result:
     try:
         asked = next(round_)
         while True:
-            asked = round_.send(asked.alone() if isinstance(asked, Judging) else hosts.run(*asked))
+            asked = round_.send(hosts.run(*asked) if isinstance(asked, Asked) else asked.alone())
     except StopIteration as end:
         result: Result = end.value
         return result
@@ -44,7 +45,6 @@ class Federation:
         problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
         self.problem = problem
         self._exchanges = problem.exchanges()
-        self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
         self._guesses: dict[str, Tensor] = {}
         self._right: dict[str, Tensor] = {}
@@ -84,17 +84,6 @@ class Federation:
         self.rounds = number
         observed = self._observe(participants)
         return {"round": number, **exchanged} | ({"metrics": observed} if observed else {})
-
-    def _terms(self, replies: Sequence[Reply]) -> dict[str, Any]:
-        """The means over the round's clients of the terms of their losses; nothing if they are not noted."""
-        noted: dict[str, list[Tensor]] = {}
-        for reply in replies:
-            for name, value in (reply.terms or {}).items():
-                noted.setdefault(name, []).append(value)
-        if not noted:
-            return {}
-        means = torch.stack([torch.stack(values).mean() for values in noted.values()]).tolist()
-        return {"loss_terms": dict(zip(noted, means, strict=True))}
 
     def _observe(self, participants: Sequence[int]) -> dict[str, float]:
         """The method's figures: the server's, and the means of those about the round's clients."""
@@ -197,38 +186,22 @@ class Federation:
     def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round[dict[str, Any]]:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = [(client, exchange.down(task, self._server, client)) for client in clients]
-        replies = yield Asked(phase, number, messages)
+        replies = Replies.of((yield Asked(phase, number, messages)))
         attack = self.problem.attack if number > 0 else None
         if attack is not None:
-            replies = attack.on(task, number, dict(messages), replies)
-        sound = [reply for reply in replies if reply.sound]
+            replies = Replies(attack.on(task, number, dict(messages), replies))
+        sound = replies.sound()
         if sound:
-            self._server = self._combine[phase](task, self._server, sound)
+            self._server = yield Combining(self.problem, exchange, self._server, sound)
+        terms = sound.mean_terms() if task.records_losses else {}
         counts = {
-            "bytes_up": _bytes([reply.content for reply in replies]),
-            "bytes_down": _bytes([message for _, message in messages]),
+            "bytes_up": replies.size_in_bytes(),
+            "bytes_down": sum(size_in_bytes(message) for _, message in messages),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
-            **self._terms(sound),
+            **({"loss_terms": terms} if terms else {}),
         }
         return counts if attack is None else counts | {"attackers": attack.among(clients)}
-
-
-def combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:
-    """How an exchange takes replies into the server's state: all together, or one after the other."""
-    if not isinstance(exchange, FoldsReplies):
-        return exchange.aggregate
-
-    def fold_all(task: Task, server: State, replies: Sequence[Reply]) -> State:
-        for reply in replies:
-            server = exchange.fold(task, server, reply)
-        return server
-
-    return fold_all
-
-
-def _bytes(messages: Sequence[Message]) -> int:
-    return sum(size_in_bytes(message) for message in messages)
 
 
 def _with_others(scored: dict[str, Any], others: dict[str, float]) -> dict[str, Any]:

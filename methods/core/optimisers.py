@@ -1,8 +1,8 @@
 """Optimisers as pure rules: (parameters, gradients, memory) → (parameters, memory).
 
 They work on lists of tensors through a `Kit`: in place on whole lists where the tensors are one client's
-own, out of place one by one in a stack on a CPU. In a stack on a GPU the list has one vector of all
-parameters, and the same rules take as few operations as they can, since each costs a launch.
+own, one by one in a stack on a CPU, in place from the second step on. In a stack on a GPU the list has one
+vector of all parameters, and the same rules take as few operations as they can, since each costs a launch.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
 from methods.core.numbers import Number, always
+from methods.core.stacking import levels_of, outside, stack_of, stretched
 
 Tensors: TypeAlias = list[Tensor]
 Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""
+Rate: TypeAlias = Annotated[
+    float,
+    Field(gt=0),
+    WrapValidator(lambda rate, check: rate if isinstance(rate, Tensor) else check(rate)),
+]
+"""A learning rate; in a stack of cells a method may make an optimiser of one that is a tensor."""
 CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
@@ -50,6 +57,18 @@ def _add_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     return [torch.add(a, b, alpha=alpha) for a, b in zip(target, other, strict=True)]
 
 
+def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+    """On the whole stack, as `vmap` has no such operation with a factor per client or cell."""
+    for a, b in zip(target, other, strict=True):
+        levels, dims = levels_of(a), a.dim()
+        with outside():
+            if isinstance(alpha, Tensor):
+                stack_of(a).addcmul_(stretched(b, levels, dims), stretched(alpha, levels, dims))
+            else:
+                stack_of(a).add_(stretched(b, levels, dims), alpha=alpha)
+    return target
+
+
 def _norm_of_lists(tensors: Tensors) -> Tensor:
     return torch.stack([each.square().sum() for each in tensors]).sum().sqrt()
 
@@ -66,6 +85,10 @@ ONE_BY_ONE = Kit(
     scale_into=lambda a, factor: [leaf * factor for leaf in a],
     norm=_norm_of_lists,
 )
+ONE_BY_ONE_IN_PLACE = ONE_BY_ONE._replace(
+    add_into=_add_into_each, scale_into=lambda a, factor: [leaf.mul_(factor) for leaf in a]
+)
+"""For tensors of a stack that nothing else refers to, each with a value per client and cell."""
 VECTOR = Kit(
     add=_add_each,
     add_into=_add_each,
@@ -81,7 +104,7 @@ class Group(BaseModel):
     model_config = CONFIG
     match: str = Field(min_length=1)
     """A part of the names of these parameters."""
-    lr: float = Field(gt=0)
+    lr: Rate
     """Their learning rate."""
 
     def scaled(self, factor: float) -> Group:
@@ -91,7 +114,7 @@ class Group(BaseModel):
 
 class _Optimiser(BaseModel):
     model_config = CONFIG
-    lr: float = Field(gt=0)
+    lr: Rate
     """η, the learning rate."""
     weight_decay: float = Field(default=0.0, ge=0)
     """The factor of the parameters that is added to the gradient."""

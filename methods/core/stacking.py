@@ -93,6 +93,18 @@ def whole_stack(tensor: Tensor, levels: Levels) -> Tensor:
     return stack.expand(*levels.sizes, *stack.shape[len(levels.sizes) :])
 
 
+def stretched(tensor: Tensor, levels: Sequence[int], dims: int) -> Tensor:
+    """All of them, to be used `outside` with tensors that have all these levels and so many own dimensions.
+
+    Where it does not differ there is a dimension of size 1.
+    """
+    own = levels_of(tensor)
+    stack = stack_of(tensor)
+    places = [slice(None) if number in own else None for number in levels]
+    missing = dims - (stack.dim() - len(own))
+    return stack[(*places, *[None] * missing)]
+
+
 def one_of(stack: Tensor, levels: Sequence[int]) -> Tensor:
     """One client's (and cell's) tensor again, to be used inside; the first dimensions are these levels."""
     for number in levels:
@@ -122,5 +134,6 @@ __all__ = [
     "present",
     "rows_in_turn",
     "stack_of",
+    "stretched",
     "whole_stack",
 ]

@@ -13,7 +13,15 @@ from torch import Tensor
 
 from methods.core.batches import Batch
 from methods.core.numbers import Number
-from methods.core.optimisers import IN_PLACE, ONE_BY_ONE, VECTOR, Optimiser, Rates, Tensors
+from methods.core.optimisers import (
+    IN_PLACE,
+    ONE_BY_ONE,
+    ONE_BY_ONE_IN_PLACE,
+    VECTOR,
+    Optimiser,
+    Rates,
+    Tensors,
+)
 from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
@@ -103,14 +111,17 @@ def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser
     """Leaf by leaf, which is quicker on a CPU: copying gradients together costs more than operations."""
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
+    are_own = False  # the first parameters belong to the message
     for batch in batches:
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
                 aim.value(batch, params)
             batch = batch._replace(terms=None)
         grads = aim.unscaled(stacked_gradient(partial(aim.value, batch), params, like=batch.y))
-        moved = optimiser.step(params, grads, memory, rates, ONE_BY_ONE)
+        kit = ONE_BY_ONE_IN_PLACE if are_own and batch.live is None else ONE_BY_ONE
+        moved = optimiser.step(params, grads, memory, rates, kit)
         params, memory = moved if batch.live is None else _choose(batch.live, moved, (params, memory))
+        are_own = in_stack(batch.y)
         del batch, grads, moved
     return params
 

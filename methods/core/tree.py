@@ -10,6 +10,9 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
+from methods.core.squares import sum_of_squares
+from methods.core.stacking import in_stack
+
 Scalar: TypeAlias = float | Tensor
 
 
@@ -108,7 +111,8 @@ class Tree(Mapping[str, Tensor]):
         return torch.stack(products).sum()
 
     def sqnorm(self) -> Tensor:
-        return self.dot(self)
+        squares = [sum_of_squares(leaf) for leaf in self._leaves.values() if leaf.is_floating_point()]
+        return torch.stack(squares).sum()
 
     def norm(self) -> Tensor:
         return self.sqnorm().sqrt()
@@ -132,10 +136,21 @@ def weighted_sum(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
     """Σ w·tree, added up in the given order, so that the same replies give the same bits everywhere."""
     first, *others = [tree.as_dict() for tree in trees]
     names = [name for name, leaf in first.items() if leaf.is_floating_point()]
+    if any(in_stack(first[name]) for name in names):  # where there are no operations on lists
+        return trees[0] | Tree(
+            {name: _sum_in_stack([tree[name] for tree in trees], weights) for name in names}
+        )
     total = torch._foreach_mul([first[name] for name in names], weights[0])
     for leaves, weight in zip(others, weights[1:], strict=True):
         torch._foreach_add_(total, [leaves[name] for name in names], alpha=weight)
     return trees[0] | Tree(zip(names, total, strict=True))
+
+
+def _sum_in_stack(leaves: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    total = leaves[0] * weights[0]
+    for leaf, weight in zip(leaves[1:], weights[1:], strict=True):
+        total.add_(leaf, alpha=weight)
+    return total
 
 
 def leaves_of(value: Any) -> Iterator[Tensor]:

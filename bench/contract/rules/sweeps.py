@@ -17,7 +17,7 @@ from bench.contract.subject import NotApplicableError, Subject, raised
 from bench.engine.evaluation import Judging
 from bench.engine.federation import Federation
 from bench.engine.hosts.groups import HostGroups
-from bench.engine.hosts.judging import judged_in_groups
+from bench.engine.hosts.judging import joint_judging
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
@@ -34,7 +34,7 @@ def _sweeps(subject: Subject) -> Iterator[str]:
     problems = [
         cell
         for seed, sizes in OF_SEEDS.items()
-        for cell in _two_settings(subject.problem(optimiser=PLAIN, seed=seed, sizes=sizes))
+        for cell in two_settings(subject.problem(optimiser=PLAIN, seed=seed, sizes=sizes))
     ]
     if problems[0].task.has_batch_norm:
         raise NotApplicableError("batch norm cannot be stacked")
@@ -66,11 +66,12 @@ def _judge_alike(federations: list[Federation]) -> bool:
     return all(
         not isinstance(found, Exception)
         and all(torch.equal(a.classes, b.classes) for a, b in zip(found, model.alone(), strict=True))
-        for model, found in zip(models, judged_in_groups(models), strict=True)
+        for model, found in zip(models, joint_judging().to(models), strict=True)
     )
 
 
-def _two_settings(problem: Problem) -> list[Problem]:
+def two_settings(problem: Problem) -> list[Problem]:
+    """The problem, and the same with other numbers of the method and a lower learning rate."""
     slower = replace(problem.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
     return [problem, replace(problem, method=changed(problem.method), task=slower)]
 

@@ -19,11 +19,12 @@ from torch import Tensor
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import sent_orders
 from bench.engine.evaluation import Judging, Scores, score
+from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
-from methods.base import Message, Reply, State, Task
+from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import MakesSamples
+from methods.core.optional import FoldsReplies, MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -39,18 +40,37 @@ class Asked(NamedTuple):
     messages: Sequence[tuple[int, Message]]
 
 
+class Combining(NamedTuple):
+    """Replies that the server is to take into its state."""
+
+    problem: Problem
+    exchange: Exchange | FoldsReplies
+    server: State
+    replies: Replies
+
+    def alone(self) -> State:
+        """The server's next state: from all replies together, or from one after the other."""
+        task, state = self.problem.task, self.server
+        if not isinstance(self.exchange, FoldsReplies):
+            return self.exchange.aggregate(task, state, self.replies)
+        for reply in self.replies:
+            state = self.exchange.fold(task, state, reply)
+        return state
+
+
 Result = TypeVar("Result")
-Round: TypeAlias = Generator[Asked | Judging, Sequence[Any], Result]
+Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Result]
 """A part of a run that asks for work and is sent what comes of it, until it has its result.
 
-Clients that are asked answer with replies, and judging a model brings predictions, set by set.
+Clients that are asked answer with replies, combining these brings the server's next state, and judging a
+model brings predictions, set by set.
 """
 
 
 class Hosts(Protocol):
     """One host, or several behind the same interface."""
 
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         """Do the local work of these clients and return their replies in the same order."""
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
@@ -112,7 +132,7 @@ class Host(ABC):
         self._maker = problem.method if isinstance(problem.method, MakesSamples) else None
         self.resamples = self._maker is not None and self._maker.resamples()
 
-    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+    def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         if phase == len(self._exchanges) - 1:
             return self.train(number, messages)
         works = [
@@ -122,7 +142,7 @@ class Host(ABC):
         return self.judged(works)
 
     @abstractmethod
-    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         """The exchange that is repeated."""
 
     def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Work:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bench.engine.evaluation import Judging
-from bench.engine.hosts.base import Asked, Hosts, Round
-from bench.engine.hosts.judging import judged_in_groups
+from bench.engine.hosts.base import Asked, Combining, Hosts, Round
+from bench.engine.hosts.combining import joint_combining
+from bench.engine.hosts.joint import JointAnswers
+from bench.engine.hosts.judging import joint_judging
 from bench.engine.hosts.seeds import JointPool, are_even, by_seed
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.hosts.together import Share, fit_together, steering, train_together
@@ -26,6 +28,13 @@ class Request(NamedTuple):
         return Share(self.hosts, dict(self.asked.messages))
 
 
+JOINT: Mapping[type, Callable[[], JointAnswers[Any, Any]]] = {
+    Combining: joint_combining,
+    Judging: joint_judging,
+}
+"""What servers ask for beside the work of clients → how it is done for several cells at once."""
+
+
 class HostGroups:
     """Hosts of cells, divided into those that can be computed together.
 
@@ -36,13 +45,14 @@ class HostGroups:
     def __init__(self) -> None:
         self._groups: dict[Hosts, int] = {}
         self._pools: dict[int, JointPool] = {}
+        self._joint: dict[tuple[int, type], JointAnswers[Any, Any]] = {}
 
     def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
         """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
         failed: dict[Hosts, Exception] = {}
         sent: dict[Hosts, Any] = dict.fromkeys(rounds)
         while sent:
-            asked: dict[Hosts, Asked | Judging] = {}
+            asked: dict[Hosts, Asked | Combining | Judging] = {}
             for hosts, answer in sent.items():
                 try:
                     if isinstance(answer, Exception):
@@ -55,31 +65,31 @@ class HostGroups:
             sent = self._done(asked)
         return failed
 
-    def _done(self, asked: Mapping[Hosts, Asked | Judging]) -> dict[Hosts, Sequence[Any] | Exception]:
+    def _done(self, asked: Mapping[Hosts, Asked | Combining | Judging]) -> dict[Hosts, Any]:
         """What each cell is sent in answer; an exception where a cell by itself fails."""
         works = [Request(hosts, each) for hosts, each in asked.items() if isinstance(each, Asked)]
-        answers: dict[Hosts, Sequence[Any] | Exception] = {}
+        answers: dict[Hosts, Any] = {}
         answers |= zip((work.hosts for work in works), self._run(works), strict=True)
-        groups: dict[int, dict[Hosts, Judging]] = {}
+        others: dict[tuple[int, type], dict[Hosts, Combining | Judging]] = {}
         for hosts, each in asked.items():
-            if isinstance(each, Judging):
-                groups.setdefault(self._groups[hosts], {})[hosts] = each
-        for models in groups.values():
-            found = judged_in_groups(list(models.values()))
-            answers |= zip(models, found, strict=True)
+            if not isinstance(each, Asked):
+                others.setdefault((self._groups[hosts], type(each)), {})[hosts] = each
+        for key, requests in others.items():
+            joint = self._joint.setdefault(key, JOINT[key[1]]())
+            answers |= zip(requests, joint.to(list(requests.values())), strict=True)
         return answers
 
     def forget(self, hosts: Hosts) -> None:
         self._groups.pop(hosts, None)
 
-    def _run(self, requests: Sequence[Request]) -> list[list[Reply] | Exception]:
+    def _run(self, requests: Sequence[Request]) -> list[Sequence[Reply] | Exception]:
         """The replies to each request; an exception where a cell by itself fails."""
-        found: dict[Hosts, list[Reply] | Exception] = {}
+        found: dict[Hosts, Sequence[Reply] | Exception] = {}
         for group in self._divided(requests):
             found |= self._answers(group)
         return [found[request.hosts] for request in requests]
 
-    def _answers(self, group: Sequence[Request]) -> dict[Hosts, list[Reply] | Exception]:
+    def _answers(self, group: Sequence[Request]) -> dict[Hosts, Sequence[Reply] | Exception]:
         if len(group) == 1:
             return {group[0].hosts: _alone(group[0])}
         number, cells = group[0].asked.number, [request.share for request in group]
@@ -96,10 +106,10 @@ class HostGroups:
 
     def _seed_by_seed(
         self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]
-    ) -> dict[Hosts, list[Reply] | Exception]:
+    ) -> dict[Hosts, Sequence[Reply] | Exception]:
         """For a round: some cells are ahead of others, or have failed."""
         requests = {request.hosts: request for request in group}
-        found: dict[Hosts, list[Reply] | Exception] = {}
+        found: dict[Hosts, Sequence[Reply] | Exception] = {}
         for cells in seeds:
             found |= self._answers([requests[cell.host] for cell in cells])
         return found
@@ -141,7 +151,7 @@ class HostGroups:
         return max(self._groups.values(), default=-1) + 1
 
 
-def _alone(request: Request) -> list[Reply] | Exception:
+def _alone(request: Request) -> Sequence[Reply] | Exception:
     try:
         return request.hosts.run(*request.asked)
     except Exception as error:

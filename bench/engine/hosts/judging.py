@@ -9,40 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bench.engine.evaluation import Judged, Judging
+from bench.engine.hosts.joint import JointAnswers
 from bench.engine.hosts.seeds import without_seed
 from bench.engine.hosts.stack import Stack, fill
 from bench.engine.variation import Setting, Variation
 from methods.core.batches import PIECE, Samples
 
 
-def judged_in_groups(models: Sequence[Judging]) -> list[list[Judged] | Exception]:
-    """What models say, those with the same samples together; an exception where one by itself fails.
-
-    The cells that they are from are trained as one stack.
-    """
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for position, model in enumerate(models):
-        groups.setdefault(tuple(id(samples.x) for samples in model.sets), []).append(position)
-    found: dict[int, list[Judged] | Exception] = {}
-    for positions in groups.values():
-        found |= zip(positions, _judged([models[at] for at in positions]), strict=True)
-    return [found[position] for position in range(len(models))]
-
-
-def _judged(models: Sequence[Judging]) -> list[list[Judged] | Exception]:
-    if len(models) > 1:
-        try:
-            return list(judged_together(models))
-        except Exception:  # which comes again below if it has nothing to do with the stack
-            pass
-    return [_judged_alone(model) for model in models]
-
-
-def _judged_alone(model: Judging) -> list[Judged] | Exception:
-    try:
-        return model.alone()
-    except Exception as error:
-        return error
+def joint_judging() -> JointAnswers[Judging, list[Judged]]:
+    """For models with the same samples, from cells that are trained as one stack."""
+    return JointAnswers(lambda model: tuple(id(samples.x) for samples in model.sets), judged_together)
 
 
 def judged_together(models: Sequence[Judging]) -> list[list[Judged]]:

@@ -43,7 +43,7 @@ class HostActor:
         return True
 
     def run(self, phase: int, number: int, messages: list[tuple[int, Message]]) -> list[Reply]:
-        return self._host.run(phase, number, messages)
+        return list(self._host.run(phase, number, messages))
 
     def score(self, server: State, clients: list[int]) -> list[Scores]:
         return self._host.score(server, clients)

@@ -37,13 +37,16 @@ class Stack:
         first = items[0][0]
         if all(item is first for of_cell in items for item in of_cell):
             return first
+        alike = all(item is of_cell[0] for of_cell in items for item in of_cell)
+        if alike and len(items[0]) > 1 and self.cells > 1:  # one stands for all clients of a cell
+            return self.add([of_cell[:1] for of_cell in items])
         if not isinstance(first, Tensor):
             if any(item.keys() != first.keys() for of_cell in items for item in of_cell):
                 raise AlikeError("states or messages have other entries")
             return type(first)({key: self.add(_entries(items, key)) for key in first})
         if self.cells == 1:
             return self._slot(torch.stack(list(items[0])), by_cell=False)
-        if all(item is of_cell[0] for of_cell in items for item in of_cell):
+        if alike:
             return self._slot(torch.stack([of_cell[0] for of_cell in items]), by_client=False)
         by_client = [torch.stack(list(of_client)) for of_client in zip(*items, strict=True)]
         return self._slot(torch.stack(by_client))
@@ -75,8 +78,8 @@ def _entries(items: Sequence[Sequence[Any]], key: Any) -> list[list[Any]]:
     return [[item[key] for item in of_cell] for of_cell in items]
 
 
-def fill(nest: Any, tensors: Sequence[Tensor]) -> Any:
-    """The nest with every slot replaced by its tensor."""
+def fill(nest: Any, tensors: Sequence[Any]) -> Any:
+    """The nest with every slot replaced by its tensor, or by another slot."""
     if isinstance(nest, Slot):
         return tensors[nest.position]
     if isinstance(nest, (dict, Tree)):
@@ -86,7 +89,16 @@ def fill(nest: Any, tensors: Sequence[Tensor]) -> Any:
     return nest
 
 
-def refill(nest: Any, leaves: Iterator[Tensor]) -> Any:
+def leaves_in(nest: Any) -> Iterator[Any]:
+    """The tensors or slots inside a nest, in order."""
+    if isinstance(nest, (dict, Tree)):
+        for item in nest.values():
+            yield from leaves_in(item)
+    else:
+        yield nest
+
+
+def refill(nest: Any, leaves: Iterator[Any]) -> Any:
     """A nest of the same shape with other leaves, in order."""
     if isinstance(nest, Tree):
         return Tree(dict(zip(nest, leaves, strict=False)))

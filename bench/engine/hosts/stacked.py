@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bench.engine.hosts.base import KEPT_BYTES, Host
+from bench.engine.hosts.base import KEPT_BYTES, Host, merged
 from bench.engine.hosts.pool import Pool
+from bench.engine.hosts.replies import StackedReplies
 from bench.engine.hosts.together import Share, train_together
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
@@ -15,7 +16,8 @@ from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
-"""Inputs of one step of a stack that stay in a processor's cache, with room for everything else."""
+"""Inputs of one step of a stack, or its parameters, that stay in a processor's cache, with room for
+everything else."""
 
 
 class StackedHost(Host):
@@ -27,9 +29,14 @@ class StackedHost(Host):
         self._everybody: Pool | None = None
         self._may_fit = not self.resamples
 
-    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
+    def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         (replies,) = train_together(number, [Share(self, dict(messages))])
         return replies
+
+    def keep(self, replies: StackedReplies) -> None:
+        """Change the private states of clients as they have computed it together with these replies."""
+        for client, changes in replies.changes():
+            self._states[client] = merged(self.state(client), changes)
 
     def setting(self, number: int) -> Setting:
         """The method and the round's optimiser."""
@@ -42,12 +49,13 @@ class StackedHost(Host):
         other._states = dict(self._states)
         return other
 
-    def at_once(self, pool: Pool) -> int:
-        """How many clients may be stacked; a GPU is best used by all of them."""
+    def at_once(self, pool: Pool, cells: int) -> int:
+        """How many clients may be stacked in each of so many cells; a GPU is best used by all of them."""
         if pool.x.device.type != "cpu":
             return len(pool.clients)
-        floats = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
-        return max(1, CACHED_FLOATS // floats)
+        inputs = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
+        parameters: int = cells * sum(leaf.numel() for leaf in self.problem.task.initial.values())
+        return max(1, CACHED_FLOATS // max(inputs, parameters))
 
     def pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         """The clients' samples, together if there is room for them, else in groups made each time."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bench.engine.devices import sent_together
-from bench.engine.hosts.base import Work
-from bench.engine.hosts.pool import Place, Pool, evenly_cut
+from bench.engine.hosts.pool import Pool, evenly_cut
+from bench.engine.hosts.replies import Outcome, Row, StackedReplies
 from bench.engine.hosts.seeds import JointPool, by_seed, may_join, without_seed
-from bench.engine.hosts.stack import Stack, fill, finite_rows, refill
+from bench.engine.hosts.stack import Slot, Stack, fill, finite_rows, refill
 from bench.engine.variation import AlikeError, Variation, with_number
-from methods.base import Message, Reply
+from methods.base import Message
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
 from methods.core.tree import leaves_of
@@ -32,29 +32,29 @@ class Share(NamedTuple):
     messages: dict[int, Message]
 
 
-class Row(NamedTuple):
-    """A client of one seed, and where its samples are."""
-
-    seed: int
-    """Its place among the seeds."""
-    client: int
-    place: Place
-
-
-def train_together(number: int, cells: Sequence[Share], joint: JointPool | None = None) -> list[list[Reply]]:
+def train_together(
+    number: int, cells: Sequence[Share], joint: JointPool | None = None
+) -> list[StackedReplies]:
     """The clients of a round, in all cells at once: these differ in numbers and seed alone.
 
     Cells of one seed share their samples. Of every seed there are cells with the same settings, and `joint`
     keeps the samples of all seeds.
     """
     seeds = by_seed(cells)
-    works: dict[StackedHost, list[Work]] = {cell.host: [] for cell in cells}
-    for pool, rows in _rows(number, seeds, joint):
-        for part in evenly_cut(rows, cells[0].host.at_once(pool)):
-            for host, more in stacked_works(number, seeds, part, pool).items():
-                works[host] += more
+    outcomes = [
+        stacked_outcome(number, seeds, part, pool)
+        for pool, rows in _rows(number, seeds, joint)
+        for part in evenly_cut(rows, cells[0].host.at_once(pool, len(seeds[0])))
+    ]
     # Only now that nothing can go wrong any more, as clients' states change here.
-    return [cell.host.finished(works[cell.host]) for cell in cells]
+    replies = {
+        share.host: StackedReplies(outcomes, seed, column)
+        for seed, of_seed in enumerate(seeds)
+        for column, share in enumerate(of_seed)
+    }
+    for host, of_cell in replies.items():
+        host.keep(of_cell)
+    return [replies[cell.host] for cell in cells]
 
 
 def _rows(
@@ -74,10 +74,10 @@ def _rows(
     yield together, [Row(*row, together.clients[row]) for row in rows]
 
 
-def stacked_works(
+def stacked_outcome(
     number: int, seeds: Sequence[Sequence[Share]], rows: Sequence[Row], pool: Pool
-) -> dict[StackedHost, list[Work]]:
-    """What these clients compute, cell by cell; an AlikeError if the cells do not fit together."""
+) -> Outcome:
+    """What these clients compute in all cells; an AlikeError if the cells do not fit together."""
     first = [cell.host for cell in seeds[0]]
     recipe, task = first[0].problem.recipe, first[0].stacked_task(number)
     if len(seeds) > 1:
@@ -104,18 +104,12 @@ def stacked_works(
         return list(leaves_of(result)), {} if terms is None else terms.means()
 
     outputs, noted = stack.mapped(local)
-    outputs = [_by_row(output, len(first)) for output in outputs]
-    sound = finite_rows(outputs, len(rows) * len(first))
-    found = [output.unbind(0) for output in outputs]
-    named = {name: _by_row(means, len(first)).unbind(0) for name, means in noted.items()}
-    works: dict[StackedHost, list[Work]] = {}
-    for at, (row, column) in enumerate(product(rows, columns)):
-        leaves = iter([each[at] for each in found])
-        content, state = (refill(nest, leaves) for nest in shape)
-        terms = {name: means[at] for name, means in named.items()} or None
-        work = Work(row.client, row.place.size, content, state, terms, sound[at])
-        works.setdefault(seeds[row.seed][column].host, []).append(work)
-    return works
+    content, state = (refill(nest, slots) for slots in [map(Slot, count())] for nest in shape)
+    outputs = [_by_cell(output, len(first)) for output in outputs]
+    terms = {name: _by_cell(means, len(first)) for name, means in noted.items()}
+    sound = finite_rows([output.flatten(0, 1) for output in outputs], len(rows) * len(first))
+    by_row = [sound[at * len(first) : (at + 1) * len(first)] for at in range(len(rows))]
+    return Outcome(rows, content, state, outputs, terms, by_row)
 
 
 def _cut(
@@ -144,9 +138,9 @@ def _cut(
     return sent_together(parts, pool.y.device)
 
 
-def _by_row(output: Tensor, cells: int) -> Tensor:
-    """With clients and cells in one dimension."""
-    return output if cells == 1 else output.flatten(0, 1)
+def _by_cell(output: Tensor, cells: int) -> Tensor:
+    """With a dimension for cells behind that for clients."""
+    return output.unsqueeze(1) if cells == 1 else output
 
 
 def fit_together(host: StackedHost, others: Sequence[StackedHost], number: int) -> bool:
@@ -175,7 +169,7 @@ def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:
             first.host.changed(with_number(first.host.setting(number), path, other)), first.messages
         )
         try:
-            stacked_works(number, [[first, beside]], [row], pool)
+            stacked_outcome(number, [[first, beside]], [row], pool)
         except Exception:
             found.append(values)
     return [tuple(values[position] for values in found) for position in range(len(cells))]

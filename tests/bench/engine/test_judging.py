@@ -10,7 +10,7 @@ import torch
 from bench.contract.rules.sweeps import changed
 from bench.contract.runs import run
 from bench.engine.evaluation import Judging
-from bench.engine.hosts.judging import judged_in_groups, judged_together
+from bench.engine.hosts.judging import joint_judging, judged_together
 from bench.engine.hosts.seeds import may_join
 from bench.engine.hosts.stacked import StackedHost
 from methods.core.batches import Samples
@@ -53,7 +53,7 @@ def test_models_judged_together_predict_what_each_does_alone(name: str) -> None:
 def test_models_with_other_samples_are_judged_apart() -> None:
     first, second = models_of("fedavg")
     other = second._replace(sets=[Samples(each.x[:5].clone(), each.y[:5]) for each in second.sets])
-    found = judged_in_groups([first, other])
+    found = joint_judging().to([first, other])
     for model, judged in zip((first, other), found, strict=True):
         assert not isinstance(judged, Exception)
         assert [len(each.classes) for each in judged] == [len(samples.y) for samples in model.sets]
@@ -61,7 +61,7 @@ def test_models_with_other_samples_are_judged_apart() -> None:
 
 def test_a_model_that_cannot_be_judged_fails_alone() -> None:
     first, second = models_of("fedavg")
-    found = judged_in_groups([first, second._replace(server={})])
+    found = joint_judging().to([first, second._replace(server={})])
     assert isinstance(found[1], KeyError)
     assert not isinstance(found[0], Exception)
     for judged, alone in zip(found[0], first.alone(), strict=True):

@@ -1,0 +1,87 @@
+"""The servers of several cells at once: each takes the replies of its own clients into its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from bench.engine.hosts.base import Combining
+from bench.engine.hosts.joint import JointAnswers
+from bench.engine.hosts.replies import StackedReplies
+from bench.engine.hosts.stack import Stack, fill, leaves_in, refill
+from bench.engine.variation import Setting, Variation
+from methods.base import Reply, State
+from methods.core.stacking import is_stacked
+
+
+def joint_combining() -> JointAnswers[Combining, State]:
+    """For servers whose clients' replies are in the same stack, seed by seed."""
+    return JointAnswers(_stack_of_replies, combined_together)
+
+
+def _stack_of_replies(request: Combining) -> object:
+    replies = request.replies
+    return (id(replies.outcomes), replies.seed) if isinstance(replies, StackedReplies) else id(request)
+
+
+def combined_together(requests: Sequence[Combining]) -> list[State]:
+    """The next state of every server; raises an exception if a method's server cannot be stacked.
+
+    All replies are in one stack, and of one seed: other seeds have clients of other sizes.
+    """
+    problem = requests[0].problem
+    settings = [Setting.of(each.problem.method, each.problem.task) for each in requests]
+    variation = Variation.among(settings)
+    stack = Stack(1)
+    servers = stack.add([[each.server for each in requests]])
+    varied = variation.tensors(next(iter(problem.task.initial.values())))
+    numbers = stack.add_by_client({str(at): values for at, values in enumerate(varied)})
+    replies = _stacked(stack, [each.replies for each in requests])
+    shape: list[Any] = []
+
+    def of_one(*own: Tensor) -> list[Tensor]:
+        setting = variation.applied(settings[0], list(fill(numbers, own).values()))
+        task = replace(problem.task, optimiser=setting.optimiser) if varied else problem.task
+        before = fill(servers, own)
+        received = [reply._replace(content=fill(reply.content, own)) for reply in replies]
+        after = setting.method.aggregate(task, before, received)
+        sources = _sources(list(leaves_in(before)), list(leaves_in(after)))
+        shape[:] = [after, sources]
+        return [leaf for leaf, source in zip(leaves_in(after), sources, strict=True) if source is None]
+
+    made = [leaf.unbind(0) for leaf in stack.mapped(of_one)]
+    after, sources = shape
+    states = []
+    for cell, request in enumerate(requests):
+        kept, new = list(leaves_in(request.server)), iter([leaf[cell] for leaf in made])
+        leaves = [
+            next(new) if source is None else kept[source] if isinstance(source, int) else source
+            for source in sources
+        ]
+        states.append(refill(after, iter(leaves)))
+    return states
+
+
+def _sources(before: Sequence[Tensor], after: Sequence[Tensor]) -> list[int | Tensor | None]:
+    """Leaf by leaf of the next state: its place in the last one, itself if it is the same for all cells, or
+    None if it is new in every cell."""
+    places = {id(leaf): place for place, leaf in enumerate(before)}
+    return [places.get(id(leaf), None if is_stacked(leaf) else leaf) for leaf in after]
+
+
+def _stacked(stack: Stack, of_cells: Sequence[Any]) -> list[Reply]:
+    """The replies of every client, with slots for what cells have been sent."""
+    first = of_cells[0]
+    cells = [replies.cell for replies in of_cells]
+    whole = cells == list(range(len(first.outcomes[0].sound[0])))
+    found = []
+    for outcome in first.outcomes:
+        for at, row in outcome.of_seed(first.seed):
+            tensors = [tensor[at] if whole else tensor[at, cells] for tensor in outcome.tensors]
+            slots = stack.add_by_client({str(place): tensor for place, tensor in enumerate(tensors)})
+            content = fill(outcome.content, list(slots.values()))
+            found.append(Reply(row.client, row.place.size, content))
+    return found
