@@ -17,17 +17,20 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host, Hosts
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
+from bench.engine.shared_preludes import SharedPreludes
 from methods.base import FedAlgorithm, Message, Reply, State
 
 SOME = 0.7
 """Participation of two of the three clients."""
 
 
-def prepared(problem: Problem, hosts: Hosts, participation: float = 1.0) -> Federation:
-    """A federation after its exchanges before round 1."""
+def prepared(
+    problem: Problem, hosts: Hosts, participation: float = 1.0, shared: SharedPreludes | None = None
+) -> Federation:
+    """A federation after its exchanges before round 1, which it may share with other cells."""
     federation = Federation(problem, hosts, participation)
     if federation.has_prelude:
-        federation.prelude()
+        federation.prelude(shared)
     return federation
 
 
@@ -127,10 +130,6 @@ class WatchedHost(LoopHost):
             copies = given[str(client)] | copied({"reply": reply.content, "kept": kept})
             self.work_done.append(Work(phase, number, client, before[client], message, reply, kept, copies))
         return replies
-
-    def adopt(self, states: Mapping[int, State]) -> None:
-        """Give clients these private states."""
-        self._states.update(states)
 
 
 class SplitHosts:

@@ -19,6 +19,7 @@ from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation, Round, answered
 from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
+from bench.engine.shared_preludes import SharedPreludes
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
@@ -50,8 +51,12 @@ class CellRun:
         *,
         like: CellRun | None = None,
         clock: Clock | None = None,
+        preludes: SharedPreludes | None = None,
     ) -> None:
-        """`like`: a cell of the same stack and seed, whose data and model this one uses too."""
+        """`like`: a cell of the same stack and seed, whose data and model this one uses too.
+
+        `preludes` has what the cells of the stack have exchanged before their first rounds.
+        """
         self.folder = folder
         self.seed = config.seed
         self._config = config
@@ -74,6 +79,7 @@ class CellRun:
         self._resume()
         self._saved_at = time.monotonic()
         self._clock = clock or Clock()
+        self._preludes = preludes
         self._cpu_started = self._clock.processor
 
     @property
@@ -115,7 +121,7 @@ class CellRun:
         """The same, with the clients' work left to whoever goes through it."""
         started = self._clock.wall
         if self._federation.rounds == 0 and self._federation.has_prelude:
-            self._append(self._federation.prelude(), started)
+            self._append(self._federation.prelude(self._preludes), started)
             started = self._clock.wall
         record = yield from self._federation.advancing()
         number = record["round"]

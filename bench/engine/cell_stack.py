@@ -9,6 +9,7 @@ from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.hosts.groups import HostGroups
+from bench.engine.shared_preludes import SharedPreludes
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 
@@ -29,6 +30,7 @@ class CellStack:
         """The cells that were given up, and why."""
         self._clock = Clock()
         self._groups = HostGroups()
+        self._preludes = SharedPreludes()
         for folder, config in cells:
             if not folder.is_done:
                 self._open(folder, config, conditions)
@@ -36,7 +38,9 @@ class CellStack:
     def _open(self, folder: CellFolder, config: CellConfig, conditions: Conditions) -> None:
         like = next((cell for cell in self.running if cell.seed == config.seed), None)
         try:
-            self.running.append(CellRun(folder, config, conditions, like=like, clock=self._clock))
+            self.running.append(
+                CellRun(folder, config, conditions, like=like, clock=self._clock, preludes=self._preludes)
+            )
         except Exception as error:
             self.failed[folder] = error
 
@@ -46,6 +50,7 @@ class CellStack:
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
         failed = self._groups.advance({cell.hosts: cell.advancing() for cell in cells})
+        self._preludes.forget()
         for cell in cells:
             if error := failed.get(cell.hosts):
                 self.failed[cell.folder] = error

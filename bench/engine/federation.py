@@ -14,9 +14,10 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Combining, Hosts, Result, Round
+from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Result, Round
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
+from bench.engine.shared_preludes import Known, SharedPreludes, Standing
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import State
 from methods.core.optional import FoldsReplies
@@ -57,20 +58,43 @@ class Federation:
     def has_prelude(self) -> bool:
         return len(self._exchanges) > 1
 
-    def prelude(self) -> dict[str, Any]:
-        """The exchanges before the first round, with all clients; recorded as round 0."""
-        traffic: dict[str, Any] = {"round": 0, "bytes_up": 0, "bytes_down": 0, "clients": len(self._clients)}
-        traffic["dropped"] = 0
+    def prelude(self, shared: SharedPreludes | None = None) -> dict[str, Any]:
+        """The exchanges before the first round, with all clients; recorded as round 0.
+
+        `shared` has those of other cells, with the same data and model.
+        """
+        shared = shared or SharedPreludes()
+        traffic = {"bytes_up": 0, "bytes_down": 0, "dropped": 0}
         for phase, exchange in enumerate(self._exchanges[:-1]):
-            folds = isinstance(exchange, FoldsReplies)
-            for group in [[client] for client in self._clients] if folds else [self._clients]:
-                exchanged = answered(self._exchange(phase, 0, group), self.hosts)
-                for key in ("bytes_up", "bytes_down", "dropped"):
-                    traffic[key] += exchanged[key]
-            if isinstance(exchange, FoldsReplies):
-                self._server = exchange.finish(self.problem.task, self._server)
+            before = Standing(self._server, self.hosts.states()) if isinstance(self.hosts, Host) else None
+            known = shared.find(self.problem, exchange, before)
+            counts = self._adopt(known) if known else self._first_exchange(phase)
+            if isinstance(self.hosts, Host) and before is not None and known is None:
+                after = Standing(self._server, self.hosts.states())
+                shared.add(Known(self.problem, exchange, before, after, counts))
+            traffic = {key: total + counts[key] for key, total in traffic.items()}
+        record: dict[str, Any] = {"round": 0, "clients": len(self._clients), **traffic}
         observed = self.problem.method.observe(self.problem.task, self._server)
-        return traffic | ({"metrics": dict(observed)} if observed else {})
+        return record | ({"metrics": dict(observed)} if observed else {})
+
+    def _first_exchange(self, phase: int) -> dict[str, int]:
+        """One of the exchanges before the first round; returns what was sent."""
+        exchange = self._exchanges[phase]
+        folds = isinstance(exchange, FoldsReplies)
+        traffic = {"bytes_up": 0, "bytes_down": 0, "dropped": 0}
+        for group in [[client] for client in self._clients] if folds else [self._clients]:
+            exchanged = answered(self._exchange(phase, 0, group), self.hosts)
+            traffic = {key: total + exchanged[key] for key, total in traffic.items()}
+        if isinstance(exchange, FoldsReplies):
+            self._server = exchange.finish(self.problem.task, self._server)
+        return traffic
+
+    def _adopt(self, known: Known) -> dict[str, int]:
+        """Take over what the same exchange has led to in another cell."""
+        assert isinstance(self.hosts, Host)
+        self._server = known.after.server
+        self.hosts.adopt(known.after.clients)
+        return known.traffic
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""

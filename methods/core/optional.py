@@ -63,4 +63,8 @@ class FoldsReplies(Protocol):
 
 
 Prelude: TypeAlias = Sequence[Exchange | FoldsReplies]
-"""Exchanges with all clients before round 1."""
+"""Exchanges with all clients before round 1.
+
+Two that are equal (`==`) compute the same from the same data, model and seed, whatever the optimiser, and
+cells of a sweep share what comes of them. So an exchange is best a frozen dataclass of the numbers that it
+uses; other classes are equal to themselves alone, and are computed for every cell."""

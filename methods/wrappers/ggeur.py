@@ -119,7 +119,13 @@ class GGEUR(Wrapper):
         one_domain = len(set(self.domain_numbers(task))) == 1
         before = [CountsUp()] if self.as_published and one_domain else []
         after = [OwnHeads()] if self.as_published else []
-        return [*before, StatisticsUp(self), GeometryDown(self), *after, *super().prelude(task)]
+        domain_of, least = self.domain_numbers(task), self.least_count
+        similarity = least if self.report_similarity else None
+        own: Prelude = [
+            StatisticsUp(domain_of, least, self.added_variance),
+            GeometryDown(domain_of, self.step2, self.top_k, similarity),
+        ]
+        return [*before, *own, *after, *super().prelude(task)]
 
     def resamples(self) -> bool:
         return self.resample == "epoch"
@@ -172,7 +178,12 @@ class GGEUR(Wrapper):
 class StatisticsUp:
     """Clients send the moments of their classes; the server adds them up and finds the principal axes."""
 
-    method: GGEUR
+    domain_of: tuple[int, ...]
+    """Client → domain."""
+    least_count: int
+    """Of a class with fewer samples, a client sends nothing."""
+    added_variance: float
+    """Along every axis."""
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         return {"wanted": server["wanted"][client_id]} if "wanted" in server else {}
@@ -180,14 +191,14 @@ class StatisticsUp:
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         x, y = (torch.cat(part) for part in zip(*((b.x, b.y) for b in batches.once()), strict=True))
         counts = y.bincount(minlength=task.classes)
-        enough = counts >= self.method.least_count
+        enough = counts >= self.least_count
         withheld = ((counts > 0) & ~enough).sum()
         shown = torch.nonzero(enough & message["wanted"] if message else enough)[:, 0]
         return {"classes": shown, "withheld": withheld, **moments(x, y, shown)._asdict()}, {}
 
     def fold(self, task: Task, server: State, reply: Reply) -> State:
         part = Moments(*(reply.content[key] for key in Moments._fields))
-        at, domain = reply.content["classes"], self.method.domain_numbers(task)[reply.client]
+        at, domain = reply.content["classes"], self.domain_of[reply.client]
         if "moments" not in server:
             server = server | self.blank(task, part)
         before = Moments(**server["moments"])
@@ -207,7 +218,7 @@ class StatisticsUp:
     def blank(self, task: Task, like: Moments) -> State:
         """Statistics of no samples at all."""
         blank = no_moments(task.classes, like.means.shape[1], like.means.device)
-        domains = len(set(self.method.domain_numbers(task)))
+        domains = len(set(self.domain_of))
         return {
             "moments": blank._asdict(),
             "domain_counts": blank.counts.repeat(domains, 1),
@@ -220,7 +231,7 @@ class StatisticsUp:
         if "moments" not in server:
             return server
         found = Moments(**server["moments"])
-        axes = principal_axes(found.covariances, self.method.added_variance, self.method.top_k, found.counts)
+        axes = principal_axes(found.covariances, self.added_variance, counts=found.counts)
         kept = {key: value for key, value in server.items() if key not in ("moments", "wanted")}
         shared = {"axes": {key: each.float() for key, each in axes._asdict().items()}}
         return kept | {"shared": shared | {"known": found.counts > 0}}
@@ -230,28 +241,38 @@ class StatisticsUp:
 class GeometryDown(Download):
     """Clients get the axes and, with several domains, the others' class means; the server forgets both."""
 
-    method: GGEUR
+    domain_of: tuple[int, ...]
+    """Client → domain."""
+    step2: bool
+    """Whether clients add samples around the means of other domains."""
+    top_k: int | None
+    """How many of the longest axes are sent; None: all."""
+    similarity_from: int | None
+    """Samples of a class from which on a client says how similar its geometry is; None: it does not."""
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         if "shared" not in server:
             return {}
-        domain_of = self.method.domain_numbers(task)
-        others = sorted(set(domain_of) - {domain_of[client_id]})
-        if not (self.method.step2 and others):
-            return {"shared": server["shared"]}
-        return {
-            "shared": server["shared"],
+        sent = {"shared": self.cut(server["shared"])}
+        others = sorted(set(self.domain_of) - {self.domain_of[client_id]})
+        if not (self.step2 and others):
+            return sent
+        return sent | {
             "prototypes": server["domain_means"][others].float(),
             "has_prototype": server["domain_counts"][others] > 0,
         }
 
+    def cut(self, shared: State) -> State:
+        if self.top_k is None:
+            return shared
+        axes = {key: each[..., : self.top_k].contiguous() for key, each in shared["axes"].items()}
+        return shared | {"axes": axes}
+
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
-        if not (self.method.report_similarity and "shared" in message):
+        if self.similarity_from is None or "shared" not in message:
             return reply, kept
-        return reply | {
-            "similarity": similarity_to(message["shared"], batches, self.method.least_count)
-        }, kept
+        return reply | {"similarity": similarity_to(message["shared"], batches, self.similarity_from)}, kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         kept = {key: server[key] for key in ("inner", "withheld") if key in server}

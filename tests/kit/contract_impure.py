@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from pydantic import Field, PrivateAttr
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, Reply, State, Task, Tree
+from methods.base import Batch, Batches, Message, Prelude, Reply, State, Task, Tree
 from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Purity and randomness
@@ -134,6 +136,37 @@ class PredictsOtherInSweeps(Toy):
         towards_first = self.bias if isinstance(self.bias, float) else 0.0
         scores = super().predict(task, server, client, x)
         return scores + towards_first * (torch.arange(scores.shape[1]) == 0)
+
+
+@dataclass(frozen=True)
+class CentreUp:
+    """Says that it is the same for all scales, and is not."""
+
+    scale: float = dataclass_field(compare=False)
+
+    def down(self, task: Task, server: State, client_id: int) -> Message:
+        return {}
+
+    def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
+        return {}, {"centre": torch.full((1,), self.scale)}
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        return server
+
+
+class OtherPreludeInSweeps(ChangesLoss):
+    """Its cells share an exchange that depends on a number in which they differ."""
+
+    scale: float = Field(default=0.5, gt=0)
+
+    def client(self, task: Task) -> State:
+        return {"centre": torch.zeros(1)}
+
+    def prelude(self, task: Task) -> Prelude:
+        return [CentreUp(self.scale)]
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        return client["centre"].sum() * params.only(task.trainable).sqnorm()
 
 
 # What travels

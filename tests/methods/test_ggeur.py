@@ -52,7 +52,7 @@ def after_prelude(
 
 def after_statistics(method: GGEUR, task: Task, clients: Sequence[Samples]) -> State:
     """The server when all clients have sent their statistics, before it looks for axes."""
-    exchange = StatisticsUp(method)
+    (exchange,) = [each for each in method.prelude(task) if isinstance(each, StatisticsUp)]
     run, host = federation(method, task, clients)
     server = run.server
     for client in range(len(clients)):

@@ -20,6 +20,7 @@ from bench.engine.hosts.groups import HostGroups
 from bench.engine.hosts.judging import joint_judging
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
+from bench.engine.shared_preludes import SharedPreludes
 from methods.base import FedAlgorithm
 
 TOLERANCE = 1e-5
@@ -108,8 +109,9 @@ def _standing(problem: Problem) -> dict[str, Any]:
 
 
 def _together(problems: list[Problem]) -> list[tuple[StackedHost, Federation]]:
-    cells = [(host, prepared(problem, host, SOME)) for problem in problems for host in [StackedHost(problem)]]
-    groups = HostGroups()
+    shared, groups = SharedPreludes(), HostGroups()
+    hosts = [StackedHost(problem) for problem in problems]
+    cells = [(host, prepared(host.problem, host, SOME, shared)) for host in hosts]
     for _ in range(ROUNDS):
         for error in groups.advance({host: federation.advancing() for host, federation in cells}).values():
             raise error

@@ -21,6 +21,7 @@ from bench.engine.devices import sent_orders
 from bench.engine.evaluation import Judging, Scores, score
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
+from bench.engine.variation import Setting
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
@@ -193,6 +194,11 @@ class Host(ABC):
         if self._maker is None or self.resamples:
             return self._maker is None
         makers = (self, other)
+        settings = [Setting.of(host.problem.method, host.problem.task) for host in makers]
+        # As after a prelude that both have shared.
+        states = [(list(host._states), list(map(id, leaves_of(host._states)))) for host in makers]
+        if settings[0].method == settings[1].method and states[0] == states[1]:
+            return True
         return all(
             torch.equal(mine, theirs)
             for client in self.problem.train
@@ -203,6 +209,14 @@ class Host(ABC):
         if client not in self._states:
             return self.problem.method.client(self.problem.task)
         return self._states[client]
+
+    def states(self) -> dict[int, State]:
+        """The private states of the clients that have one of their own by now."""
+        return dict(self._states)
+
+    def adopt(self, states: Mapping[int, State]) -> None:
+        """Give clients these private states."""
+        self._states.update(states)
 
     def score(self, server: State, clients: Sequence[int]) -> list[Scores]:
         return [score(self.problem, server, self.state(client), client) for client in clients]

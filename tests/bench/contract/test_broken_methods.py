@@ -53,6 +53,11 @@ CASES = [
     (impure.CannotBeStacked, "stacking", "local cannot be stacked"),
     (impure.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
     (impure.OtherInSweeps, "sweeps", "cells that are computed together differ from the same cells alone"),
+    (
+        impure.OtherPreludeInSweeps,
+        "sweeps",
+        "cells that are computed together differ from the same cells alone",
+    ),
     (impure.PredictsOtherInSweeps, "sweeps", "models that are judged together predict other classes"),
     (broken.OneAfterTheOther, "hosts", "clients on two hosts come to other results than on one"),
     (impure.CountsOnObject, "resume", "a resumed run comes to other states"),

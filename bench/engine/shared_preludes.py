@@ -1,0 +1,80 @@
+"""Exchanges before round 1 that are the same in several cells, and computed once.
+
+Cells that differ in hyperparameters have the same data, and often the same statistics of it: those of GGEUR
+take longer than several rounds of training, and most of its hyperparameters come into play after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from bench.engine.problem import Problem
+from methods.base import Exchange, State
+from methods.core.optional import FoldsReplies
+from methods.core.tree import Tree
+
+
+class Standing(NamedTuple):
+    """What the server and the clients know."""
+
+    server: State
+    clients: Mapping[int, State]
+
+
+class Known(NamedTuple):
+    """An exchange, what it started from, and what came of it."""
+
+    problem: Problem
+    exchange: Exchange | FoldsReplies
+    before: Standing
+    after: Standing
+    traffic: dict[str, int]
+
+
+class SharedPreludes:
+    """What the exchanges of some cells have led to."""
+
+    def __init__(self) -> None:
+        self._known: list[Known] = []
+
+    def add(self, known: Known) -> None:
+        self._known.append(known)
+
+    def find(
+        self, problem: Problem, exchange: Exchange | FoldsReplies, before: Standing | None
+    ) -> Known | None:
+        """That of an equal exchange with the same data and model, from where this one starts."""
+        return next(
+            (
+                known
+                for known in self._known
+                if known.problem.train is problem.train
+                and known.problem.task.initial is problem.task.initial
+                and known.exchange == exchange
+                and _are_same(known.before, before)
+            ),
+            None,
+        )
+
+    def forget(self) -> None:
+        self._known.clear()
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Tensor):
+        return isinstance(other, Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, Standing):
+        return (
+            isinstance(other, Standing)
+            and _are_same(one.server, other.server)
+            and _are_same(one.clients, other.clients)
+        )
+    if isinstance(one, (dict, Tree)) and isinstance(other, (dict, Tree)):
+        return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+    return False
