@@ -15,6 +15,11 @@ from bench.tracking.view import CellView, Point
 
 
 class SearchTracker(Tracker):
+    def __init__(self, uri: str | None, out: Path) -> None:
+        super().__init__(uri, out)
+        self._parents: dict[str, str] = {}
+        """Identity of a search → the run that its trials are children of."""
+
     def log_trial(self, search: Search, trial: Trial) -> None:
         """Make the run of a trial that ended, or complete the one it has."""
         with self._failures_reported(f"trial {trial.number} of {search.method}"):
@@ -22,7 +27,8 @@ class SearchTracker(Tracker):
             digest = hashlib.sha256(json.dumps(asdict(trial), sort_keys=True).encode()).hexdigest()
             if not self._is_logged(folder, digest):
                 view = _view_of(search, trial, self._parent(search))
-                self._mark(folder, self._write_run(view, "search_trial"), digest)
+                run = self._write_run(view, "search_trial")
+                self._mark(folder, run.info.run_id, digest)
 
     def log_search(self, search: Search, figures: Mapping[str, float], artefacts: Sequence[Path]) -> None:
         """The figures of the whole search so far, and the files made from them."""
@@ -39,7 +45,9 @@ class SearchTracker(Tracker):
             self._mark(search.directory, run_id, digest)
 
     def _parent(self, search: Search) -> str:
-        client, experiment = self._connect(), self._experiment(_experiment(search))
+        if search.identity in self._parents:
+            return self._parents[search.identity]
+        experiment = self._experiment(_experiment(search))
         run = self._find(experiment, "search_run", search.identity)
         if run is None:
             tags = {
@@ -51,9 +59,9 @@ class SearchTracker(Tracker):
                 "space": search.space.name,
                 "record": search.directory.relative_to(search.out).as_posix(),
             }
-            run = client.create_run(experiment, tags=tags, run_name=f"{search.method} search")
-        run_id: str = run.info.run_id
-        return run_id
+            run = self._create(experiment, "search_run", tags, f"{search.method} search")
+        self._parents[search.identity] = run.info.run_id
+        return self._parents[search.identity]
 
 
 def _experiment(search: Search) -> str:

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +56,8 @@ class Tracker:
         self._out = out.absolute()
         self._client: MlflowClient | None = None
         self._experiments: dict[str, str] = {}
+        self._created: dict[str, set[str]] = {}
+        """Experiments that this tracker has created → the keys of its runs: there can be no others."""
         self.address = without_credentials(self._uri)
 
     def pending(self, cell_dirs: Iterable[Path]) -> list[Path]:
@@ -70,12 +72,9 @@ class Tracker:
             if end is None:
                 raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
             digest = digest_of([end])
-            run_id = self._write_run(view_of(run_dir, cell_dir), "cell")
-            client = self._connect()
-            for name in ("config.json", "result.json"):
-                if (cell_dir / name).exists():
-                    client.log_artifact(run_id, str(cell_dir / name))
-            self._mark(cell_dir, run_id, digest)
+            run = self._write_run(view_of(run_dir, cell_dir), "cell")
+            self._put(run, [cell_dir / name for name in ("config.json", "result.json")])
+            self._mark(cell_dir, run.info.run_id, digest)
 
     def log_suite(self, run_dir: Path) -> None:
         """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
@@ -91,7 +90,7 @@ class Tracker:
             run = self._find(experiment, "suite_run", key)
             if run is None:
                 tags = {"suite_run": key, "suite": suite["name"]}
-                run = client.create_run(experiment, tags=tags, run_name=key)
+                run = self._create(experiment, "suite_run", tags, key)
             for path in artefacts:
                 inside = path.is_relative_to(run_dir) and path.parent != run_dir
                 folder = path.parent.relative_to(run_dir).as_posix() if inside else None
@@ -127,6 +126,7 @@ class Tracker:
             found = client.get_experiment_by_name(name)
             if found is None:
                 self._experiments[name] = client.create_experiment(name, self._artefact_location())
+                self._created[self._experiments[name]] = set()
             else:
                 if found.lifecycle_stage == "deleted":
                     client.restore_experiment(found.experiment_id)
@@ -141,10 +141,34 @@ class Tracker:
         return (folder / "mlartifacts").as_uri()
 
     def _find(self, experiment: str, tag: str, value: str) -> Run | None:
+        if experiment in self._created and value not in self._created[experiment]:
+            return None
         runs = self._connect().search_runs([experiment], f"tags.{tag} = '{value}'", max_results=1)
         return runs[0] if runs else None
 
-    def _write_run(self, view: CellView, key: str) -> str:
+    def _create(
+        self, experiment: str, key: str, tags: Mapping[str, str], name: str, started: int | None = None
+    ) -> Run:
+        """A run that is found by its tag `key`."""
+        if experiment in self._created:
+            self._created[experiment].add(tags[key])
+        return self._connect().create_run(experiment, started, dict(tags), name)
+
+    def _put(self, run: Run, files: Iterable[Path]) -> None:
+        """Those of the files that are there, beside the run; where that is needs not be asked of a server."""
+        client = self._connect()
+        there = [str(file) for file in files if file.exists()]
+        if not run.info.artifact_uri.startswith("file:"):
+            for file in there:
+                client.log_artifact(run.info.run_id, file)
+            return
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        place = get_artifact_repository(run.info.artifact_uri)
+        for file in there:
+            place.log_artifact(file)  # type: ignore[no-untyped-call]
+
+    def _write_run(self, view: CellView, key: str) -> Run:
         """Under the tag `key` there is one run at most."""
         client = self._connect()
         from mlflow.entities import Metric, Param, RunTag
@@ -160,7 +184,7 @@ class Tracker:
             client.delete_run(run.info.run_id)
             run, logged = None, set()
         if run is None:
-            run = client.create_run(experiment, view.started, view.tags, view.name)
+            run = self._create(experiment, key, view.tags, view.name, view.started)
         else:
             for stale in {"error"} & run.data.tags.keys() - view.tags.keys():
                 client.delete_tag(run.info.run_id, stale)
@@ -177,7 +201,7 @@ class Tracker:
             client.log_batch(run_id, metrics[:METRICS_PER_BATCH], parameters[:PARAMETERS_PER_BATCH])
             metrics, parameters = metrics[METRICS_PER_BATCH:], parameters[PARAMETERS_PER_BATCH:]
         client.set_terminated(run_id, view.status, view.ended)
-        return run_id
+        return run
 
     def _logged_points(self, run: Run) -> set[tuple[str, int, str]]:
         client = self._connect()

@@ -138,6 +138,10 @@ class Store:
         for cell in cells:
             self.tracker.log_cell(self.out, cell.path)
 
+    def restart(self) -> None:
+        """Go on as another driver, which knows nothing of the first one."""
+        self.tracker = Tracker(None, self.out)
+
     def experiment(self, suite: str) -> str:
         found = self.client.get_experiment_by_name(suite)
         assert found is not None

@@ -108,6 +108,7 @@ def test_a_run_left_by_a_killed_driver_is_completed(mlflow_store: Store) -> None
         [Metric("test_mnist", 0.25, 1, 1), Metric("bytes_up", 5, 1, 0)],
         [Param("lam", "0.7")],
     )
+    mlflow_store.restart()
     assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
     mlflow_store.log(cell)
     mine = [run for run in mlflow_store.runs("killed") if run.data.tags["cell"] == cell.hash]
