@@ -19,7 +19,7 @@ from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import Known, SharedPreludes, Standing
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import State
+from methods.base import Message, State
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
@@ -220,12 +220,19 @@ class Federation:
         terms = sound.mean_terms() if task.records_losses else {}
         counts = {
             "bytes_up": replies.size_in_bytes(),
-            "bytes_down": sum(size_in_bytes(message) for _, message in messages),
+            "bytes_down": _bytes_of_all([message for _, message in messages]),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
             **({"loss_terms": terms} if terms else {}),
         }
         return counts if attack is None else counts | {"attackers": attack.among(clients)}
+
+
+def _bytes_of_all(messages: Sequence[Message]) -> int:
+    """What is sent to all clients is measured once."""
+    items = [item for message in messages for item in message.values()]
+    sizes = {id(item): size_in_bytes(item) for item in {id(item): item for item in items}.values()}
+    return sum([sizes[id(item)] for item in items])
 
 
 def _with_others(scored: dict[str, Any], others: dict[str, float]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ class Kit(NamedTuple):
 
     add: Callable[..., Any]
     add_into: Callable[..., Any]
+    add_over: Callable[..., Any]
+    """The same, and it may overwrite the second argument instead."""
     scale_into: Callable[..., Any]
     norm: Callable[[Tensors], Tensor]
     """The length of all tensors of a list together."""
@@ -69,6 +71,25 @@ def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     return target
 
 
+def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+    """Into the memory of `other` where it is a stack's own, which is still in the processor's cache."""
+    levels = [levels_of(b) for b in other]
+    with outside():
+        stacks = [stack_of(b) for b in other]
+    separate = len({stack.data_ptr() for stack in stacks}) == len(stacks)
+    if not (separate and all(levels) and all(stack.is_contiguous() for stack in stacks)):
+        return _add_each(target, other, alpha)
+    for a, own, stack in zip(target, levels, stacks, strict=True):
+        dims = a.dim()
+        with outside():
+            if isinstance(alpha, Tensor):
+                factor = stretched(alpha, own, dims)
+                torch.addcmul(stretched(a, own, dims), stack, factor, out=stack)
+            else:
+                torch.add(stretched(a, own, dims), stack, alpha=alpha, out=stack)
+    return other
+
+
 def _norm_of_lists(tensors: Tensors) -> Tensor:
     return torch.stack([each.square().sum() for each in tensors]).sum().sqrt()
 
@@ -76,22 +97,27 @@ def _norm_of_lists(tensors: Tensors) -> Tensor:
 IN_PLACE = Kit(
     add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
     add_into=_add_into_lists,
+    add_over=_add_into_lists,
     scale_into=_scale_into_lists,
     norm=_norm_of_lists,
 )
 ONE_BY_ONE = Kit(
     add=_add_each,
     add_into=_add_each,
+    add_over=_add_over_each,
     scale_into=lambda a, factor: [leaf * factor for leaf in a],
     norm=_norm_of_lists,
 )
 ONE_BY_ONE_IN_PLACE = ONE_BY_ONE._replace(
-    add_into=_add_into_each, scale_into=lambda a, factor: [leaf.mul_(factor) for leaf in a]
+    add_into=_add_into_each,
+    add_over=_add_into_each,
+    scale_into=lambda a, factor: [leaf.mul_(factor) for leaf in a],
 )
 """For tensors of a stack that nothing else refers to, each with a value per client and cell."""
 VECTOR = Kit(
     add=_add_each,
     add_into=_add_each,
+    add_over=_add_each,
     scale_into=lambda a, factor: [leaf * factor for leaf in a],
     norm=lambda vectors: torch.linalg.vector_norm(vectors[0]),
     is_vector=True,
@@ -155,12 +181,15 @@ class _Optimiser(BaseModel):
         factor = torch.clamp(self.clip_norm / (kit.norm(grads) + 1e-6), max=1.0)
         return [grad * factor for grad in grads]
 
-    def move(self, params: Tensors, direction: Tensors, rates: Rates, kit: Kit) -> Tensors:
-        """params − rate · direction."""
+    def move(
+        self, params: Tensors, direction: Tensors, rates: Rates, kit: Kit, spare: bool = False
+    ) -> Tensors:
+        """params − rate · direction; `spare`: the direction is not needed afterwards."""
         if isinstance(rates, Tensor):
             return [torch.addcmul(params[0], direction[0], rates, value=-1)]
         if len(set(rates)) == 1:
-            moved: Tensors = kit.add_into(params, direction, alpha=-rates[0])
+            add = kit.add_over if spare else kit.add_into
+            moved: Tensors = add(params, direction, alpha=-rates[0])
             return moved
         return [_add_each([p], [d], alpha=-r)[0] for p, d, r in zip(params, direction, rates, strict=True)]
 
@@ -183,7 +212,7 @@ class SGD(_Optimiser):
         elif memory:
             memory = kit.add_into(kit.scale_into(memory, self.momentum), grads, alpha=1.0)
             grads = memory
-        return self.move(params, grads, rates, kit), memory
+        return self.move(params, grads, rates, kit, spare=not memory), memory
 
 
 class _Adam(_Optimiser):
@@ -220,7 +249,11 @@ class _Adam(_Optimiser):
             (m * first.to(m.dtype)) / ((v.sqrt() * second.to(v.dtype)) + self.epsilon)
             for m, v in zip(mean, square, strict=True)
         ]
-        return self.move(params, direction, rates, kit), {"step": step, "mean": mean, "square": square}
+        return self.move(params, direction, rates, kit, spare=True), {
+            "step": step,
+            "mean": mean,
+            "square": square,
+        }
 
     def _step_of_vector(self, params: Tensor, grads: Tensor, memory: Any, rates: Rates) -> Any:
         """The same in fewer operations."""

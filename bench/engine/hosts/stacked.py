@@ -16,8 +16,7 @@ from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
-"""Inputs of one step of a stack, or its parameters, that stay in a processor's cache, with room for
-everything else."""
+"""Inputs of one step of a stack that stay in a processor's cache, with room for everything else."""
 
 
 class StackedHost(Host):
@@ -49,13 +48,12 @@ class StackedHost(Host):
         other._states = dict(self._states)
         return other
 
-    def at_once(self, pool: Pool, cells: int) -> int:
-        """How many clients may be stacked in each of so many cells; a GPU is best used by all of them."""
+    def at_once(self, pool: Pool) -> int:
+        """How many clients may be stacked; a GPU is best used by all of them."""
         if pool.x.device.type != "cpu":
             return len(pool.clients)
-        inputs = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
-        parameters: int = cells * sum(leaf.numel() for leaf in self.problem.task.initial.values())
-        return max(1, CACHED_FLOATS // max(inputs, parameters))
+        floats = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
+        return max(1, CACHED_FLOATS // floats)
 
     def pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         """The clients' samples, together if there is room for them, else in groups made each time."""

@@ -44,7 +44,7 @@ def train_together(
     outcomes = [
         stacked_outcome(number, seeds, part, pool)
         for pool, rows in _rows(number, seeds, joint)
-        for part in evenly_cut(rows, cells[0].host.at_once(pool, len(seeds[0])))
+        for part in evenly_cut(rows, cells[0].host.at_once(pool))
     ]
     # Only now that nothing can go wrong any more, as clients' states change here.
     replies = {
