@@ -93,6 +93,7 @@ class FedAlgorithm(BaseModel, ABC):
     `batches.steps` and `batches.samples` may be tensors. Cells that differ in numbers alone are stacked, too:
     then these hyperparameters are tensors, and `always(self.mu, 0)` of `methods.core.numbers` is the way to
     leave out a term. Other branches on numbers work; cells with different values are then computed apart.
+    `aggregate` and `predict` are tried for several cells at once and called cell by cell where that fails.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;
