@@ -23,6 +23,7 @@ The numbers of steps and the learning rate are ours.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -32,12 +33,11 @@ from torch import Tensor
 from methods.base import Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task, Tree
 from methods.core.optimisers import Adam
 from methods.fedavg import FedAvg
-from methods.shared.class_moments import add_moments, class_moments, gaussians
+from methods.shared.class_moments import add_moments, class_moments, gaussians, moments_of
 from methods.shared.preludes import Upload
 from methods.shared.virtual import normal_samples, trained_classifier
 
 Prediction = Literal["calibrated", "averaged"]
-STATISTICS = ("counts", "means", "covariances")
 
 
 class CCVR(FedAvg):
@@ -61,7 +61,8 @@ class CCVR(FedAvg):
         return super().server(task) | {"calibrated": task.initial}
 
     def prelude(self, task: Task) -> Prelude:
-        return [] if task.has_trainable_embeddings else [StatisticsUp(self)]
+        up = StatisticsUp(self.min_class_count, self.samples_per_class)
+        return [] if task.has_trainable_embeddings else [up]
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
@@ -77,19 +78,8 @@ class CCVR(FedAvg):
             everyone, sums = torch.arange(task.classes, device=task.device), State()
             for reply in replies:
                 sums = add_moments(sums, task.classes, everyone, reply.content)
-            model, virtual = server["model"], self.virtual(task, sums)
+            model, virtual = server["model"], virtual_features(task, sums, self.samples_per_class)
         return following | {"calibrated": self.calibrated(task, model, virtual)}
-
-    def virtual(self, task: Task, sums: State) -> State | None:
-        """Features drawn from the Gaussians of all classes that somebody has; None: nobody has any."""
-        known, means, covariances = gaussians(sums)
-        if not len(known):
-            return None
-        drawn = [
-            normal_samples(mean, covariance, self.samples_per_class, task.generator("virtual", label))
-            for label, mean, covariance in zip(known.tolist(), means, covariances, strict=True)
-        ]
-        return {"x": torch.cat(drawn).float(), "y": known.repeat_interleave(self.samples_per_class)}
 
     def calibrated(self, task: Task, model: Tree, virtual: State | None) -> Tree:
         """The model with its classifier trained on virtual features."""
@@ -109,16 +99,31 @@ class CCVR(FedAvg):
         return {other: self.model_copy(update={"prediction": other})}
 
 
+def virtual_features(task: Task, sums: State, samples_per_class: int) -> State | None:
+    """Features drawn from the Gaussians of all classes that somebody has; None: nobody has any."""
+    known, means, covariances = gaussians(sums)
+    if not len(known):
+        return None
+    drawn = [
+        normal_samples(mean, covariance, samples_per_class, task.generator("virtual", label))
+        for label, mean, covariance in zip(known.tolist(), means, covariances, strict=True)
+    ]
+    return {"x": torch.cat(drawn).float(), "y": known.repeat_interleave(samples_per_class)}
+
+
+@dataclass(frozen=True)
 class StatisticsUp(Upload):
     """Before round 1, clients describe their features; the server draws features like them."""
 
-    def __init__(self, method: CCVR) -> None:
-        self.method = method
+    min_class_count: int
+    samples_per_class: int
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        every = class_moments(task, task.initial, batches, self.method.min_class_count)
-        shown = torch.nonzero(every["counts"])[:, 0]
-        return {"classes": shown, **{key: every[key][shown] for key in STATISTICS}}, {}
+        with task.evaluation():
+            z = torch.cat([task.embed(task.initial, batch.x) for batch in batches.once()])
+        y = torch.cat([batch.y for batch in batches.once()])
+        shown = torch.nonzero(y.bincount(minlength=task.classes) >= self.min_class_count)[:, 0]
+        return {"classes": shown, **moments_of(z, y, shown)}, {}
 
     def fold(self, task: Task, server: State, reply: Reply) -> State:
         before = server.get("sums", {})
@@ -126,5 +131,6 @@ class StatisticsUp(Upload):
 
     def finish(self, task: Task, server: State) -> State:
         kept = {key: value for key, value in server.items() if key != "sums"}
-        virtual = self.method.virtual(task, server["sums"]) if "sums" in server else None
+        sums = server.get("sums")
+        virtual = None if sums is None else virtual_features(task, sums, self.samples_per_class)
         return kept if virtual is None else kept | {"virtual": virtual}

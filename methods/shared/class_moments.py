@@ -27,6 +27,23 @@ def class_moments(task: Task, params: Tree, batches: Batches, fewest: int) -> Me
     return {"counts": counts.float(), "means": means.float(), "covariances": covariances.float()}
 
 
+def moments_of(z: Tensor, y: Tensor, classes: Tensor) -> Message:
+    """The same of these classes alone, from all samples of one client: no product for those of others."""
+    counts, means, covariances = [], [], []
+    for label in classes.tolist():
+        own = z[y == label].double()
+        mean = own.sum(dim=0) / len(own)
+        counts.append(len(own))
+        means.append(mean)
+        covariances.append(own.T @ own / len(own) - mean[:, None] * mean)
+    width = z.shape[1]
+    return {
+        "counts": torch.tensor(counts, dtype=torch.float32, device=z.device),
+        "means": torch.stack(means).float() if means else z.new_zeros(0, width),
+        "covariances": torch.stack(covariances).float() if means else z.new_zeros(0, width, width),
+    }
+
+
 def add_moments(sums: State, classes: int, at: Tensor, part: Message) -> State:
     """Σn, Σnμ and Σn(Σ + μμᵀ) per class, with one more client's moments of the classes `at`."""
     n, means, covariances = (part[key].double() for key in ("counts", "means", "covariances"))

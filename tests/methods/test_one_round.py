@@ -11,12 +11,12 @@ from sklearn.mixture import GaussianMixture
 
 from bench.engine.federation import Federation
 from methods.base import FedAlgorithm, Samples, State, Task
-from methods.ccvr import CCVR
+from methods.ccvr import CCVR, virtual_features
 from methods.core.tree import size_in_bytes
 from methods.fed3r import Fed3R
 from methods.fedavg import FedAvg
 from methods.fedpft import FedPFT
-from methods.shared.class_moments import add_moments, class_moments, gaussians
+from methods.shared.class_moments import add_moments, class_moments, gaussians, moments_of
 from methods.shared.mixtures import Covariance, Mixture, drawn, expectation_maximisation, fitted, maximised
 from methods.shared.virtual import normal_samples
 from tests.kit.tiny import (
@@ -192,7 +192,8 @@ def test_with_trained_features_the_model_that_clients_were_sent_is_calibrated() 
     for each in clients:
         part = class_moments(task, sent, batches_of(each), fewest=2)
         sums = add_moments(sums, CLASSES, torch.arange(CLASSES), part)
-    assert equal(run.server["calibrated"], method.calibrated(task, sent, method.virtual(task, sums)))
+    virtual = virtual_features(task, sums, samples_per_class=9)
+    assert equal(run.server["calibrated"], method.calibrated(task, sent, virtual))
 
 
 # FedPFT
@@ -264,3 +265,15 @@ def test_fedpft_learns_from_clients_with_one_class_each_and_sends_mixtures_alone
     assert float((predicted == y).float().mean()) > 0.9
     mixture = Mixture(torch.zeros(2), torch.zeros(2, WIDTH), torch.zeros(2, WIDTH))
     assert record["bytes_up"] == 3 * (size_in_bytes(mixture._asdict()) + 8 * (1 + 1 + 2))
+
+
+@pytest.mark.parametrize("fewest", [1, 3])
+def test_moments_class_by_class_are_those_with_members_marked(fewest: int) -> None:
+    for each in uneven_clients():
+        task = head_task(each.x.shape[1])
+        dense = class_moments(task, task.initial, batches_of(each), fewest)
+        shown = torch.nonzero(each.y.bincount(minlength=CLASSES) >= fewest)[:, 0]
+        found = moments_of(each.x, each.y, shown)
+        assert torch.equal(torch.nonzero(dense["counts"])[:, 0], shown)
+        for key, value in found.items():
+            assert torch.allclose(value, dense[key][shown], rtol=0, atol=1e-7), key

@@ -53,7 +53,7 @@ class Combining(NamedTuple):
         """The server's next state: from all replies together, or from one after the other."""
         task, state = self.problem.task, self.server
         if not isinstance(self.exchange, FoldsReplies):
-            return self.exchange.aggregate(task, state, self.replies)
+            return self.exchange.aggregate(task, state, list(self.replies))
         for reply in self.replies:
             state = self.exchange.fold(task, state, reply)
         return state
