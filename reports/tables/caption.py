@@ -12,6 +12,9 @@ from reports.numbers.tuning import tuning_budget
 from reports.tables.notes import still_improving
 from reports.tables.table import Footnote
 
+MOST_NAMED = 8
+"""Rows of a group that a footnote names one by one."""
+
 
 def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, list[Footnote]]:
     """The caption, and a footnote for each statement in which the records disagree."""
@@ -24,8 +27,7 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
         for label, value in values:
             labels.setdefault(value, {})[label] = None
         if len(labels) > 1:
-            found = "; ".join(f"{value} ({', '.join(who)})" for value, who in labels.items())
-            footnotes.append(Footnote(f"Mixed {what}: {found}."))
+            footnotes.append(Footnote(f"Mixed {what}: {_who_has_what(labels)}."))
             return "mixed"
         return next(iter(labels), "unknown")
 
@@ -70,6 +72,17 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
         f"commit: {of_results('commit', _commit)}.",
     ]
     return " ".join(statements), footnotes
+
+
+def _who_has_what(labels: Mapping[str, Iterable[str]]) -> str:
+    """Value by value the rows that have it; where most have one, they are not all named."""
+    rows = {value: list(who) for value, who in labels.items()}
+    usual = max(rows, key=lambda value: len(rows[value]))
+    others = {value: who for value, who in rows.items() if value != usual}
+    apart = {row for who in others.values() for row in who}
+    if len(rows[usual]) > MOST_NAMED and not apart & set(rows[usual]):
+        rows = {**others, usual: ["all other rows"]}
+    return "; ".join(f"{value} ({', '.join(who)})" for value, who in rows.items())
 
 
 def name_of(run: Run, variant: str) -> str:

@@ -112,6 +112,12 @@ def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_pa
     assert "Mixed number of seeds: 3 (FedAvg); 2 (FedLSA)." in notes(table)
 
 
+def test_a_footnote_does_not_name_all_rows_of_a_large_majority(tmp_path: Path) -> None:
+    usual = [cell for number in range(9) for cell in seeds(f"usual{number}", FEDAVG)]
+    table = make(tmp_path, [*usual, *seeds("fedlsa", FEDLSA, rounds=10)])
+    assert "Mixed number of rounds: 10 (FedLSA); 20 (all other rows)." in notes(table)
+
+
 def test_the_caption_names_the_encoder_that_was_used(tmp_path: Path) -> None:
     without = make(tmp_path / "without", seeds("fedavg", FEDAVG))
     assert "encoder" not in without.caption
