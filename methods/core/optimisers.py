@@ -8,6 +8,7 @@ vector of all parameters, and the same rules take as few operations as they can,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
@@ -74,10 +75,12 @@ def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
 def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     """Into the memory of `other` where it is a stack's own, which is still in the processor's cache."""
     levels = [levels_of(b) for b in other]
+    needed = {*(levels_of(alpha) if isinstance(alpha, Tensor) else ()), *chain(*map(levels_of, target))}
     with outside():
         stacks = [stack_of(b) for b in other]
     separate = len({stack.data_ptr() for stack in stacks}) == len(stacks)
-    if not (separate and all(levels) and all(stack.is_contiguous() for stack in stacks)):
+    differ = all(own and needed <= set(own) for own in levels)
+    if not (separate and differ and all(stack.is_contiguous() for stack in stacks)):
         return _add_each(target, other, alpha)
     for a, own, stack in zip(target, levels, stacks, strict=True):
         dims = a.dim()

@@ -160,3 +160,65 @@ def test_a_scaled_optimiser_scales_all_rates_and_those_of_groups_to_come() -> No
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Optimiser).validate_python(options)
+
+
+def in_a_stack(
+    begin: Tree,
+    of_step: Callable[[Tree, Batch], Tensor],
+    optimiser: Optimiser,
+    xs: Tensor,
+    rates: Tensor,
+    labels_differ: bool,
+) -> list[list[Tree]]:
+    """What each client (with x of its own) has in each cell (with a rate of its own) after its steps.
+
+    Labels that differ from client to client let gradients be taken of the whole stack.
+    """
+
+    labels = (torch.arange(xs.shape[2]) % 2).expand(len(xs), -1)
+
+    def of_one(x: Tensor, y: Tensor, rate: Tensor) -> dict[str, Tensor]:
+        steps = [Batch(each, y if labels_differ else labels[0], stacked=True) for each in x]
+        changed = optimiser.model_copy(update={"lr": rate})
+        return train(begin, of_step, steps, changed, mode=STACKED).as_dict()
+
+    of_cells = torch.func.vmap(of_one, in_dims=(None, None, 0))
+    found = torch.func.vmap(of_cells, in_dims=(0, 0, None))(xs, labels, rates)
+    return [
+        [Tree({name: leaf[client, cell] for name, leaf in found.items()}) for cell in range(len(rates))]
+        for client in range(len(xs))
+    ]
+
+
+def assert_like_one_by_one(
+    begin: Tree,
+    of_step: Callable[[Tree, Batch], Tensor],
+    optimiser: Optimiser,
+    labels_differ: bool = True,
+) -> None:
+    xs = torch.randn(3, 4, 6, 3, generator=draw(3))
+    rates = torch.tensor([0.02, 0.1])
+    before = {name: leaf.clone() for name, leaf in begin.items()}
+    stack = in_a_stack(begin, of_step, optimiser, xs, rates, labels_differ)
+    for x, of_client in zip(xs, stack, strict=True):
+        for rate, found in zip(rates.tolist(), of_client, strict=True):
+            steps = [Batch(each, torch.arange(len(each)) % 2) for each in x]
+            alone = train(begin, of_step, steps, optimiser.model_copy(update={"lr": rate}))
+            assert close(found, alone)
+    assert equal(begin, Tree(before))
+
+
+@pytest.mark.parametrize("labels_differ", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_steps_of_a_stack_are_those_of_each_client_and_cell(case: str, labels_differ: bool) -> None:
+    assert_like_one_by_one(start(), loss, CASES[case][0], labels_differ)
+
+
+def test_parameters_with_one_gradient_for_both_are_kept_apart() -> None:
+    """Autograd gives a sum's parts the same tensor, which must not be overwritten for one of them."""
+
+    def of_sum(params: Tree, batch: Batch) -> Tensor:
+        return batch.mean((batch.x * (params["shared"] + params["own"])).square().sum(dim=1))
+
+    begin = Tree({name: torch.randn(3, generator=draw(4)) for name in ("shared", "own")})
+    assert_like_one_by_one(begin, of_sum, SGD(lr=0.1))
