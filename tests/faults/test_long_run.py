@@ -1,4 +1,4 @@
-"""Five hundred cells through one driver: memory, open files and logs do not grow with their number."""
+"""A thousand cells through one driver: memory, open files and logs do not grow with their number."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.kit.places import REPOSITORY
 
 pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("ray")]
 
-CELLS = int(os.environ.get("BENCH_FAULT_CELLS", "501"))
+CELLS = int(os.environ.get("BENCH_FAULT_CELLS", "1001"))
 SECTION = "Long runs"
 MEGABYTES_PER_HUNDRED = 5.0
 """What a process may grow by for a hundred cells; the driver, and Ray in it, keep a few kilobytes of each."""
 FILES = 8
 
 
-def test_five_hundred_cells(tmp_path: Path, report: FaultReport) -> None:
+def test_a_thousand_cells(tmp_path: Path, report: FaultReport) -> None:
     training = TINY["training"] | {"rounds": 2}
     suite = write_suite(tmp_path, training=training, methods=["fedavg"], seeds=CELLS)
     cells = tmp_path / "runs" / "tiny" / "cells"
