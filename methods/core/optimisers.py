@@ -62,35 +62,39 @@ def _add_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
 
 def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     """On the whole stack, as `vmap` has no such operation with a factor per client or cell."""
-    for a, b in zip(target, other, strict=True):
-        levels, dims = levels_of(a), a.dim()
-        with outside():
+    kinds = [(levels_of(a), a.dim()) for a in target]
+    with outside():
+        for a, b, kind in zip(target, other, kinds, strict=True):
             if isinstance(alpha, Tensor):
-                stack_of(a).addcmul_(stretched(b, levels, dims), stretched(alpha, levels, dims))
+                stack_of(a).addcmul_(stretched(b, *kind), stretched(alpha, *kind))
             else:
-                stack_of(a).add_(stretched(b, levels, dims), alpha=alpha)
+                stack_of(a).add_(stretched(b, *kind), alpha=alpha)
     return target
 
 
 def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
-    """Into the memory of `other` where it is a stack's own, which is still in the processor's cache."""
-    levels = [levels_of(b) for b in other]
+    """Into the memory of `other` where it is a stack's own, which is still in the processor's cache.
+
+    Only in a stack of cells, whose tensors are large.
+    """
+    kinds = [(levels_of(b), b.dim()) for b in other]
+    if any(len(levels) < 2 for levels, _ in kinds):
+        return _add_each(target, other, alpha)
     needed = {*(levels_of(alpha) if isinstance(alpha, Tensor) else ()), *chain(*map(levels_of, target))}
     with outside():
         stacks = [stack_of(b) for b in other]
-    separate = len({stack.data_ptr() for stack in stacks}) == len(stacks)
-    differ = all(own and needed <= set(own) for own in levels)
-    if not (separate and differ and all(stack.is_contiguous() for stack in stacks)):
-        return _add_each(target, other, alpha)
-    for a, own, stack in zip(target, levels, stacks, strict=True):
-        dims = a.dim()
-        with outside():
-            if isinstance(alpha, Tensor):
-                factor = stretched(alpha, own, dims)
-                torch.addcmul(stretched(a, own, dims), stack, factor, out=stack)
-            else:
-                torch.add(stretched(a, own, dims), stack, alpha=alpha, out=stack)
-    return other
+        separate = len({stack.data_ptr() for stack in stacks}) == len(stacks)
+        if separate and all(
+            needed <= set(levels) and stack.is_contiguous()
+            for (levels, _), stack in zip(kinds, stacks, strict=True)
+        ):
+            for a, stack, kind in zip(target, stacks, kinds, strict=True):
+                if isinstance(alpha, Tensor):
+                    torch.addcmul(stretched(a, *kind), stack, stretched(alpha, *kind), out=stack)
+                else:
+                    torch.add(stretched(a, *kind), stack, alpha=alpha, out=stack)
+            return other
+    return _add_each(target, other, alpha)
 
 
 def _norm_of_lists(tensors: Tensors) -> Tensor:

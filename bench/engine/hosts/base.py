@@ -7,7 +7,7 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,10 +22,10 @@ from bench.engine.evaluation import Judging, Scores, score
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
-from methods.base import Exchange, Message, Reply, State, Task
+from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import FoldsReplies, MakesSamples
+from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -41,22 +41,21 @@ class Asked(NamedTuple):
     messages: Sequence[tuple[int, Message]]
 
 
+Combination: TypeAlias = Callable[[Task, State, Sequence[Reply]], State]
+"""How a server takes replies into its state."""
+
+
 class Combining(NamedTuple):
     """Replies that the server is to take into its state."""
 
     problem: Problem
-    exchange: Exchange | FoldsReplies
+    combine: Combination
     server: State
     replies: Replies
 
     def alone(self) -> State:
-        """The server's next state: from all replies together, or from one after the other."""
-        task, state = self.problem.task, self.server
-        if not isinstance(self.exchange, FoldsReplies):
-            return self.exchange.aggregate(task, state, list(self.replies))
-        for reply in self.replies:
-            state = self.exchange.fold(task, state, reply)
-        return state
+        """The server's next state."""
+        return self.combine(self.problem.task, self.server, list(self.replies))
 
 
 Result = TypeVar("Result")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
@@ -98,56 +97,75 @@ class StackedReplies(Replies):
         self.cell = cell
 
     @cached_property
+    def _parts(self) -> list[_Part]:
+        return [part for outcome in self.outcomes if (part := _part_of(outcome, self.seed))]
+
+    @cached_property
     def _replies(self) -> Sequence[Reply]:  # type: ignore[override]
         return [
-            Reply(row.client, row.place.size, content, outcome.sound[at][self.cell], terms)
-            for outcome in self.outcomes
-            for (at, row), content, terms in zip(
-                outcome.of_seed(self.seed),
-                self._filled(outcome, outcome.content),
-                self._terms(outcome),
+            Reply(row.client, row.place.size, content, sound, terms)
+            for part in self._parts
+            for row, content, sound, terms in zip(
+                part.rows,
+                part.filled(part.outcome.content, self.cell),
+                part.sound(self.cell),
+                part.terms(self.cell),
                 strict=True,
             )
         ]
 
     def __len__(self) -> int:
-        return sum(len(outcome.of_seed(self.seed)) for outcome in self.outcomes)
+        return sum(len(part.rows) for part in self._parts)
 
     @property
     def are_sound(self) -> bool:
-        return all(
-            outcome.sound[at][self.cell] for outcome in self.outcomes for at, _ in outcome.of_seed(self.seed)
-        )
+        return all(all(part.sound(self.cell)) for part in self._parts)
 
     def sound(self) -> Replies:
         return self if self.are_sound else super().sound()
 
     def size_in_bytes(self) -> int:
-        return sum(len(each.of_seed(self.seed)) * each.bytes_of_one for each in self.outcomes)
+        return sum(len(part.rows) * part.outcome.bytes_of_one for part in self._parts)
 
     def changes(self) -> Iterator[tuple[int, State]]:
         """Each client with what changed of its private state, without those whose work cannot be used."""
-        for outcome in self.outcomes:
-            if outcome.state:
-                states = self._filled(outcome, outcome.state)
-                for (at, row), state in zip(outcome.of_seed(self.seed), states, strict=True):
-                    if outcome.sound[at][self.cell]:
+        for part in self._parts:
+            if part.outcome.state:
+                states = part.filled(part.outcome.state, self.cell)
+                for row, state, sound in zip(part.rows, states, part.sound(self.cell), strict=True):
+                    if sound:
                         yield row.client, state
 
-    def _filled(self, outcome: Outcome, nest: Any) -> Iterator[Any]:
+
+class _Part(NamedTuple):
+    """The clients of one seed in an outcome, where they stand next to each other."""
+
+    outcome: Outcome
+    first: int
+    """The place of the first one."""
+    rows: Sequence[Row]
+
+    def sound(self, cell: int) -> list[bool]:
+        return [of_client[cell] for of_client in self.outcome.sound[self.first :][: len(self.rows)]]
+
+    def filled(self, nest: Any, cell: int) -> Iterable[Any]:
         """The nest of every client, with its tensors."""
-        if not outcome.tensors:
-            return repeat(nest, len(outcome.of_seed(self.seed)))
-        by_client = zip(*(self._by_client(outcome, tensor) for tensor in outcome.tensors), strict=True)
-        return (fill(nest, tensors) for tensors in by_client)
+        if not self.outcome.tensors:
+            return [nest] * len(self.rows)
+        return (fill(nest, tensors) for tensors in self._by_client(self.outcome.tensors, cell))
 
-    def _terms(self, outcome: Outcome) -> Iterator[dict[str, Tensor] | None]:
-        if not outcome.terms:
-            return repeat(None, len(outcome.of_seed(self.seed)))
-        by_client = zip(*(self._by_client(outcome, means) for means in outcome.terms.values()), strict=True)
-        return (dict(zip(outcome.terms, means, strict=True)) for means in by_client)
+    def terms(self, cell: int) -> Iterable[dict[str, Tensor] | None]:
+        names = list(self.outcome.terms)
+        if not names:
+            return [None] * len(self.rows)
+        by_client = self._by_client(list(self.outcome.terms.values()), cell)
+        return (dict(zip(names, means, strict=True)) for means in by_client)
 
-    def _by_client(self, outcome: Outcome, tensor: Tensor) -> Sequence[Tensor]:
-        """Of this cell; the clients of a seed stand next to each other."""
-        places = [at for at, _ in outcome.of_seed(self.seed)]
-        return tensor[places[0] : places[-1] + 1, self.cell].unbind(0) if places else ()
+    def _by_client(self, tensors: Sequence[Tensor], cell: int) -> Iterator[tuple[Tensor, ...]]:
+        end = self.first + len(self.rows)
+        return zip(*(tensor[self.first : end, cell].unbind(0) for tensor in tensors), strict=True)
+
+
+def _part_of(outcome: Outcome, seed: int) -> _Part | None:
+    own = outcome.of_seed(seed)
+    return _Part(outcome, own[0][0], [row for _, row in own]) if own else None

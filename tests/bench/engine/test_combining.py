@@ -94,7 +94,7 @@ def test_a_server_that_decides_by_numbers_of_its_replies_is_left_alone() -> None
             return {"model": model if float(model.sqnorm()) > 0 else server["model"]}
 
     requests = requests_of("fedavg")
-    requests = [each._replace(exchange=Deciding()) for each in requests]
+    requests = [each._replace(combine=Deciding().aggregate) for each in requests]
     requests = [each._replace(problem=replace(each.problem, method=Deciding())) for each in requests]
     joint = joint_combining()
     for request, found in zip(requests, joint.to(requests), strict=True):
