@@ -67,11 +67,10 @@ class Federation:
         shared = shared or SharedPreludes()
         traffic = {"bytes_up": 0, "bytes_down": 0, "dropped": 0}
         for phase, exchange in enumerate(self._exchanges[:-1]):
-            before = Standing(self._server, self.hosts.states()) if isinstance(self.hosts, Host) else None
+            before = self._standing()
             known = shared.find(self.problem, exchange, before)
             counts = self._adopt(known) if known else self._first_exchange(phase)
-            if isinstance(self.hosts, Host) and before is not None and known is None:
-                after = Standing(self._server, self.hosts.states())
+            if known is None and before is not None and (after := self._standing()) is not None:
                 shared.add(Known(self.problem, exchange, before, after, counts))
             traffic = {key: total + counts[key] for key, total in traffic.items()}
         record: dict[str, Any] = {"round": 0, "clients": len(self._clients), **traffic}
@@ -89,6 +88,10 @@ class Federation:
         if isinstance(exchange, FoldsReplies):
             self._server = exchange.finish(self.problem.task, self._server)
         return traffic
+
+    def _standing(self) -> Standing | None:
+        """None where clients' states are in other processes, and nothing is shared."""
+        return Standing(self._server, self.hosts.states()) if isinstance(self.hosts, Host) else None
 
     def _adopt(self, known: Known) -> dict[str, int]:
         """Take over what the same exchange has led to in another cell."""

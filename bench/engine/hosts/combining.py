@@ -11,8 +11,8 @@ from torch import Tensor
 from bench.engine.hosts.base import Combining
 from bench.engine.hosts.joint import JointAnswers
 from bench.engine.hosts.replies import StackedReplies
+from bench.engine.hosts.servers import StackedServers
 from bench.engine.hosts.stack import Stack, fill, leaves_in, refill
-from bench.engine.variation import Setting, Variation
 from methods.base import Reply, State
 from methods.core.stacking import is_stacked
 
@@ -32,27 +32,20 @@ def combined_together(requests: Sequence[Combining]) -> list[State]:
 
     All replies are in one stack, and of one seed: other seeds have clients of other sizes.
     """
-    problem = requests[0].problem
-    settings = [Setting.of(each.problem.method, each.problem.task) for each in requests]
-    variation = Variation.among(settings)
-    stack = Stack(1)
-    servers = stack.add([[each.server for each in requests]])
-    varied = variation.tensors(next(iter(problem.task.initial.values())))
-    numbers = stack.add_by_client({str(at): values for at, values in enumerate(varied)})
-    replies = _stacked(stack, [each.replies for each in requests])
+    task = requests[0].problem.task
+    servers = StackedServers(requests)
+    replies = _stacked(servers.stack, [each.replies for each in requests])
     shape: list[Any] = []
 
     def of_one(*own: Tensor) -> list[Tensor]:
-        setting = variation.applied(settings[0], list(fill(numbers, own).values()))
-        task = replace(problem.task, optimiser=setting.optimiser) if varied else problem.task
-        before = fill(servers, own)
+        setting, before = servers.one(own)
         received = [reply._replace(content=fill(reply.content, own)) for reply in replies]
-        after = setting.method.aggregate(task, before, received)
+        after = setting.method.aggregate(replace(task, optimiser=setting.optimiser), before, received)
         sources = _sources(list(leaves_in(before)), list(leaves_in(after)))
         shape[:] = [after, sources]
         return [leaf for leaf, source in zip(leaves_in(after), sources, strict=True) if source is None]
 
-    made = [leaf.unbind(0) for leaf in stack.mapped(of_one)]
+    made = [leaf.unbind(0) for leaf in servers.stack.mapped(of_one)]
     after, sources = shape
     states = []
     for cell, request in enumerate(requests):

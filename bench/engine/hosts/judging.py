@@ -11,8 +11,7 @@ from torch import Tensor
 from bench.engine.evaluation import Judged, Judging
 from bench.engine.hosts.joint import JointAnswers
 from bench.engine.hosts.seeds import without_seed
-from bench.engine.hosts.stack import Stack, fill
-from bench.engine.variation import Setting, Variation
+from bench.engine.hosts.servers import StackedServers
 from methods.core.batches import PIECE, Samples
 
 
@@ -27,23 +26,18 @@ def judged_together(models: Sequence[Judging]) -> list[list[Judged]]:
     task = problem.task
     if len({model.problem.task.seed for model in models}) > 1:
         task = without_seed(task)
-    settings = [Setting.of(model.problem.method, model.problem.task) for model in models]
-    variation = Variation.among(settings)
-    stack = Stack(1)
-    servers = stack.add([[model.server for model in models]])
-    varied = variation.tensors(next(iter(problem.task.initial.values())))
-    numbers = stack.add_by_client({str(at): values for at, values in enumerate(varied)})
+    servers = StackedServers(models)
 
     def on(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         """Predicted classes, and where losses are recorded their sum, model by model."""
 
         def of_one(*own: Tensor) -> tuple[Tensor, ...]:
-            setting = variation.applied(settings[0], list(fill(numbers, own).values()))
-            scores = setting.method.predict(task, fill(servers, own), None, x)
+            setting, state = servers.one(own)
+            scores = setting.method.predict(task, state, None, x)
             losses = [F.cross_entropy(scores, y, reduction="sum")] if task.records_losses else []
             return scores.argmax(dim=1), *losses
 
-        found: tuple[Tensor, ...] = stack.mapped(of_one)
+        found: tuple[Tensor, ...] = servers.stack.mapped(of_one)
         return found
 
     with problem.task.evaluation():
