@@ -75,8 +75,9 @@ def search_seconds(folder: Path) -> float:
     from bench.engine.conditions import Conditions
     from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
-    from bench.search.driver import run_search
+    from bench.search.driver import run_searches
     from bench.search.plan import make_search
+    from bench.search.running import Assignment
     from bench.suite.model import Suite
 
     suite = Suite.model_validate(
@@ -101,7 +102,8 @@ def search_seconds(folder: Path) -> float:
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
-    run_search(search, search.journal(), limits, Conditions(), Resources(), AT_ONCE, Nobody())
+    assignment = Assignment(search, search.journal(), limits, Conditions(), Nobody())
+    run_searches([assignment], Resources(), AT_ONCE)
     taken = time.monotonic() - started
     assert [trial.outcome for trial in search.journal().trials] == ["finished"] * TRIALS
     return taken
@@ -115,6 +117,8 @@ class Nobody:
     def ended(self, trial: Any) -> None: ...
 
     def lost(self, number: int, reason: str) -> None: ...
+
+    def over(self) -> None: ...
 
 
 def plain_seconds(folder: Path) -> float:

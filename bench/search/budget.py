@@ -19,7 +19,6 @@ class Limits:
     by_rounds: bool
     """Early stops make room for further trials, until `trials` full ones would have been paid for."""
     max_failures: int
-    seconds: float | None = None
 
 
 class Budget:

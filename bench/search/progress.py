@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,32 +14,45 @@ from bench.search.tracking import SearchTracker
 from bench.tracking.background import Background
 
 
-def search_view(
-    search: Search, journal: Journal, limits: Limits, observer: Observer
+def searches_view(
+    searches: Sequence[tuple[Search, Journal]], limits: Limits, observer: Observer
 ) -> AbstractContextManager[View]:
-    """The view of the trials that are still to come."""
-    ended = sum(trial.outcome is not None for trial in journal.trials)
+    """The view of the trials of these searches that are still to come."""
+    items = [item for search, journal in searches for item in _to_come(search, journal, limits)]
+    ended = sum(trial.outcome is not None for _, journal in searches for trial in journal.trials)
+    (first, _), *others = searches
+    title = f"tuning {len(searches)} methods" if others else f"tuning {first.method}"
+    return observer.view(title, items, ended, Words("trials", "validation"))
+
+
+def _to_come(search: Search, journal: Journal, limits: Limits) -> Iterator[Item]:
     there = search.count()
     total = limits.trials if there is None else min(limits.trials, there)
-    names = range(max(total, len(journal.trials)))
-    items = [
-        _item(search, number)
-        for number in names
-        if number >= len(journal.trials) or journal[number].outcome is None
-    ]
-    return observer.view(f"tuning {search.method}", items, ended, Words("trials", "validation"))
+    for number in range(max(total, len(journal.trials))):
+        if number >= len(journal.trials) or journal[number].outcome is None:
+            yield _item(search, number)
 
 
 def _item(search: Search, number: int) -> Item:
-    return Item(str(number), f"{search.method} trial {number}", search.rounds)
+    name = f"{search.method} trial {number}"
+    return Item(name, name, search.rounds)
 
 
 class SearchWatcher:
     """Shows what happens and has ended trials logged."""
 
-    def __init__(self, search: Search, view: View, tracker: SearchTracker, background: Background) -> None:
+    def __init__(
+        self,
+        search: Search,
+        view: View,
+        tracker: SearchTracker,
+        background: Background,
+        over: Callable[[], None],
+    ) -> None:
+        """`over` is called when the search has had all it may have."""
         self._search, self._view = search, view
         self._tracker, self._background = tracker, background
+        self.over = over
 
     def advanced(self, number: int, rounds: int, validation: float | None) -> None:
         self._view.advanced(self._known(number), rounds, validation)
@@ -63,8 +76,9 @@ class SearchWatcher:
 
     def _known(self, number: int) -> str:
         """Early stops may have paid for more trials than the view was made for."""
-        self._view.expect(_item(self._search, number))
-        return str(number)
+        item = _item(self._search, number)
+        self._view.expect(item)
+        return item.key
 
 
 def settings_text(values: Mapping[str, Any]) -> str:

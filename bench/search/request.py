@@ -74,8 +74,8 @@ class TuneRequest(Request):
             )
         return float(match[1]) * UNITS[match[2]]
 
-    def limits(self, seconds: float | None = None) -> Limits:
-        return Limits(self.trials, self.budget == "rounds", self.max_failures, seconds)
+    def limits(self) -> Limits:
+        return Limits(self.trials, self.budget == "rounds", self.max_failures)
 
     def searches(self) -> list[Search]:
         """One search per method."""

@@ -1,10 +1,11 @@
-"""Runs the searches of a request one after the other, and writes what they found."""
+"""Runs the searches of a request, and writes what they found."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
@@ -12,24 +13,21 @@ from bench.engine.conditions import Conditions
 from bench.engine.executors import with_stacks
 from bench.records.files import check_writable
 from bench.records.lock import alone
-from bench.records.provenance import commit
 from bench.records.run_folder import RunFolder
 from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits, repeated_failure
+from bench.search.conclusions import Conclusions
 from bench.search.endings import settle
 from bench.search.journal import Journal
 from bench.search.plan import Search, check_search
 from bench.search.preview import preview
-from bench.search.progress import SearchWatcher, search_view
-from bench.search.report import write_report
+from bench.search.progress import SearchWatcher, searches_view
 from bench.search.request import TuneRequest
-from bench.search.result import outcome_of
 from bench.search.tracking import SearchTracker
-from bench.search.tuned import Tuned, write_tuned
+from bench.search.tuned import Tuned
 from bench.tracking.background import Background
-from bench.tracking.tracker import TrackingError
 
-if TYPE_CHECKING:  # importing Ray costs seconds, which a search with nothing to do should not pay
+if TYPE_CHECKING:  # importing Ray costs seconds, which searches with nothing to do should not pay
     from bench.scheduling.resources import Resources
 
 
@@ -46,65 +44,93 @@ class TuneOutcome:
     """How to see the searches in MLflow."""
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """A search whose values its method takes."""
+
+    search: Search
+    conditions: Conditions
+    checksum: str
+    """Of the data."""
+
+
 def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     """Run what is missing of every search; a kill loses only the rounds since the last checkpoints."""
     searches = request.searches()
     conditions = with_methods(request.conditions(), {search.method for search in searches})
     check_writable(request.out.absolute())
-    checksums, stacks = {}, {}
-    for search in searches:
-        assembled = check_search(search, request.trials, conditions.data_root)
-        checksums[search.method] = assembled.fingerprints.data_checksum
-        stacks[search.method] = with_stacks(conditions, assembled.problem)
+    checked = [_check(search, request, conditions) for search in searches]
     for line in preview(searches, request.limits()):
         observer.say(line)
     tracker = SearchTracker(request.tracking_uri, request.out.absolute())
-    seconds = request.seconds()
-    deadline = None if seconds is None else time.monotonic() + seconds
-    tuned, incomplete = [], []
-    for position, search in enumerate(searches):
-        share = _share(deadline, len(searches) - position)
-        with alone(search.directory, "bench tune"):
-            problem = _run(search, request, request.limits(share), stacks[search.method], tracker, observer)
-            found = _conclude(search, request, tracker, observer, checksums[search.method])
-        tuned += [found] if found else []
-        incomplete += [problem] if problem else []
-    return TuneOutcome(tuned, incomplete, searches, tracker.ui_command())
+    with ExitStack() as held:
+        for search in searches:
+            held.enter_context(alone(search.directory, "bench tune"))
+        background = held.enter_context(Background(observer.say, "trials"))
+        conclusions = held.enter_context(Conclusions(request, tracker, background, observer))
+        journals = [_settled(search, tracker, background) for search in searches]
+        lost = _run(checked, journals, request, tracker, background, conclusions, observer)
+        tuned = [conclusions.of(each.search, each.checksum) for each in checked]
+    problems = map(partial(_incompleteness, request.limits()), searches, journals, lost)
+    return TuneOutcome(
+        [found for found in tuned if found],
+        [problem for problem in problems if problem],
+        searches,
+        tracker.ui_command(),
+    )
 
 
-def _share(deadline: float | None, searches: int) -> float | None:
-    """The time that is left, in equal parts."""
-    return None if deadline is None else max(1.0, (deadline - time.monotonic()) / searches)
+def _check(search: Search, request: TuneRequest, conditions: Conditions) -> _Checked:
+    assembled = check_search(search, request.trials, conditions.data_root)
+    stacks = with_stacks(conditions, assembled.problem)
+    return _Checked(search, stacks, assembled.fingerprints.data_checksum)
 
 
-def _run(
-    search: Search,
-    request: TuneRequest,
-    limits: Limits,
-    conditions: Conditions,
-    tracker: SearchTracker,
-    observer: Observer,
-) -> str | None:
-    """Run what is missing; returns what keeps the search from being complete, if anything does."""
+def _settled(search: Search, tracker: SearchTracker, background: Background) -> Journal:
+    """The journal, with the ends that a killed driver had no time to write down."""
     RunFolder(search.directory).remove_scratch()
     journal = search.journal()
     settle(search, journal)
-    with Background(observer.say, "trials") as background:
-        for trial in journal.trials:
-            if trial.outcome:
-                background.submit(tracker.log_trial, search, trial)
-        lost = 0
-        if not Budget(search, limits).complete(journal):
-            from bench.scheduling.cluster import start_ray
-            from bench.search.driver import run_search
+    for trial in journal.trials:
+        if trial.outcome:
+            background.submit(tracker.log_trial, search, trial)
+    return journal
 
-            start_ray(request.address)
-            resources, at_once = _resources(request, observer)
-            with search_view(search, journal, limits, observer) as view:
-                watcher = SearchWatcher(search, view, tracker, background)
-                joined = request.address is not None
-                lost = run_search(search, journal, limits, conditions, resources, at_once, watcher, joined)
-    return _incompleteness(search, journal, limits, lost)
+
+def _run(
+    checked: Sequence[_Checked],
+    journals: Sequence[Journal],
+    request: TuneRequest,
+    tracker: SearchTracker,
+    background: Background,
+    conclusions: Conclusions,
+    observer: Observer,
+) -> list[int]:
+    """Run what is missing; for each search, how many trials lost their process and stay open."""
+    limits = request.limits()
+    pending = [
+        (each, journal)
+        for each, journal in zip(checked, journals, strict=True)
+        if not Budget(each.search, limits).complete(journal)
+    ]
+    if not pending:
+        return [0] * len(checked)
+    from bench.scheduling.cluster import start_ray
+    from bench.search.driver import run_searches
+    from bench.search.running import Assignment
+
+    start_ray(request.address)
+    resources, processes = _resources(request, observer)
+    with searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view:
+        assignments = []
+        for each, journal in pending:
+            over = partial(conclusions.begin, each.search, each.checksum)
+            watcher = SearchWatcher(each.search, view, tracker, background, over)
+            assignments.append(Assignment(each.search, journal, limits, each.conditions, watcher))
+        joined = request.address is not None
+        lost = run_searches(assignments, resources, processes, request.seconds(), joined)
+    losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
+    return [losses.get(each.search.directory, 0) for each in checked]
 
 
 def _resources(request: TuneRequest, observer: Observer) -> tuple[Resources, int]:
@@ -117,7 +143,8 @@ def _resources(request: TuneRequest, observer: Observer) -> tuple[Resources, int
     return resources, resources.at_once(there)
 
 
-def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int) -> str | None:
+def _incompleteness(limits: Limits, search: Search, journal: Journal, lost: int) -> str | None:
+    """What keeps the search from being complete, if anything does."""
     if kind := repeated_failure(journal, limits, lost):
         return (
             f"the search of {search.method} was ended: {limits.max_failures} trials failed with '{kind}' "
@@ -131,26 +158,3 @@ def _incompleteness(search: Search, journal: Journal, limits: Limits, lost: int)
         f"the search of {search.method} is not complete ({ended} trials ended{died}); run the same command "
         "to resume"
     )
-
-
-def _conclude(
-    search: Search, request: TuneRequest, tracker: SearchTracker, observer: Observer, checksum: str
-) -> Tuned | None:
-    """Write the files of the search, as far as it has come."""
-    journal, limits = search.journal(), request.limits()
-    trials = Budget(search, limits).paid(journal)
-    if not any(trial.outcome for trial in trials):
-        return None
-    files = write_report(search, trials)
-    tuned = outcome_of(search, journal, limits, checksum, commit())
-    figures: Mapping[str, float] = {}
-    if tuned is None:
-        observer.say(f"{search.method}: the default has no score yet, so there is nothing to compare with")
-    else:
-        files.append(write_tuned(request.tuned_dir, tuned))
-        figures = {"best_validation": tuned.best.validation, "default_validation": tuned.default.validation}
-    try:
-        tracker.log_search(search, figures, files)
-    except TrackingError as error:
-        observer.say(f"warning: the search of {search.method} is not in MLflow: {error}")
-    return tuned

@@ -134,7 +134,7 @@ def test_importance_says_why_there_is_none(search: Search, scores: list[float], 
 
 
 def test_what_failed_in_an_earlier_command_does_not_end_the_next(tmp_path: Path) -> None:
-    limits = Limits(trials=8, by_rounds=False, max_failures=2, seconds=None)
+    limits = Limits(trials=8, by_rounds=False, max_failures=2)
     journal = Journal(tmp_path / "trials.jsonl")
     for number in range(2):
         journal.suggested(number, {})
