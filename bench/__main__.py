@@ -1,5 +1,5 @@
 """`python -m bench` is `bench`."""
 
-from bench.cli.app import main
+from bench.cli import main
 
 main()

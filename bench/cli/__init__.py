@@ -1,5 +1,5 @@
 """The command line: one module per command."""
 
-from bench.cli.app import main
+from bench.cli.ending import main
 
 __all__ = ["main"]

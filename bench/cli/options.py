@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,7 +54,7 @@ BOTH = "both"
 def with_values(args: Sequence[str], option: str, alone: str, values: Sequence[str]) -> list[str]:
     """The arguments with a value behind the option wherever none of the values follows it."""
     given: list[str] = []
-    for argument, following in zip(args, [*args[1:], ""], strict=True):
+    for argument, following in pairwise([*args, ""]):
         given.append(f"{option}={alone}" if argument == option and following not in values else argument)
     return given
 

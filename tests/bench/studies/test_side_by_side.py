@@ -85,6 +85,7 @@ def test_a_value_is_put_behind_the_option_only_where_it_stands_alone() -> None:
     assert given("--tuned", "--dry-run") == ["--tuned=yes", "--dry-run"]
     assert given("--tuned", "both") == ["--tuned", "both"]
     assert given("--out", "x", "--tuned") == ["--out", "x", "--tuned=yes"]
+    assert given() == []
 
 
 def test_python_refuses_another_value() -> None:
