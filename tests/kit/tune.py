@@ -149,9 +149,11 @@ def journal(folder: Path) -> dict[int, dict[str, Any]]:
     return trials
 
 
-def search_of(suite: Path, out: Path, algorithm: str, scheduler: str, space: str = "wide") -> Search:
+def search_of(
+    suite: Path, out: Path, algorithm: str, scheduler: str, space: str = "wide", method: str = "steady"
+) -> Search:
     return make_search(
-        load_suite(str(suite)), "steady", space, algorithm, scheduler, seed=0, sweeps={}, out=out.absolute()
+        load_suite(str(suite)), method, space, algorithm, scheduler, seed=0, sweeps={}, out=out.absolute()
     )
 
 
