@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field
@@ -51,13 +51,15 @@ from methods.shared.geometry import (
 )
 from methods.shared.preludes import Download
 from methods.wrappers._ggeur_published import JITTER, OPTIMISER, CountsUp, NeverSentBack, OwnHeads
-from methods.wrappers.base import Wrapper
+from methods.wrappers.base import Wrapper, inner, outer
 
 
 class GGEUR(Wrapper):
     short_label = "GGEUR"
     neutral = {"samples_per_class": 1}
     version = 2
+    of_rounds: ClassVar[frozenset[str]] = frozenset({"inner", "optimiser", "as_published"})
+    """All other hyperparameters are for the samples alone."""
 
     domains: Literal["auto", "one", "several"] = "auto"
     """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
@@ -157,6 +159,15 @@ class GGEUR(Wrapper):
             there = client["prototypes"][client["has_prototype"][:, label], label]
             found += [Centres(mean[None], self.step2_samples) for mean in there]
         return found
+
+    def in_rounds(self) -> Self:
+        fields = type(self).model_fields.items()
+        return self.model_copy(
+            update={name: field.default for name, field in fields if name not in self.of_rounds}
+        )
+
+    def seen_in_rounds(self, client: State) -> State:
+        return outer(inner(client))
 
     def missing(self, held: int, target: int) -> int:
         """How many samples to add around the `held` ones of a class."""
