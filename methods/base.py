@@ -94,6 +94,8 @@ class FedAlgorithm(BaseModel, ABC):
     then these hyperparameters are tensors, and `always(self.mu, 0)` of `methods.core.numbers` is the way to
     leave out a term. Other branches on numbers work; cells with different values are then computed apart.
     `aggregate` and `predict` are tried for several cells at once and called cell by cell where that fails.
+    Cells that differ in anything else are computed apart, unless the method says that it has no part in
+    rounds (`SeparatesRounds` of `methods.core.optional`), as GGEUR does of what shapes its samples.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;

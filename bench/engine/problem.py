@@ -66,6 +66,10 @@ class Problem:
         in_last = self.steps - (len(epochs) - 1) * per_epoch
         return [*epochs[:-1], epochs[-1][: in_last * self.batch_size]]
 
+    def steps_of(self, count: int) -> int:
+        """How many steps a client with so many samples takes in a round."""
+        return self.epochs * -(-count // self.batch_size) if self.steps is None else self.steps
+
     def key(self, client: int, number: int) -> int:
         """The key of the random numbers in a client's round; later steps count up from it."""
         return derive(self.task.seed, "steps", client, number) >> 1

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from methods.base import FedAlgorithm, Task
 from methods.core.optimisers import Optimiser
+from methods.core.optional import SeparatesRounds
 
 Path: TypeAlias = tuple[str, ...]
 """Names of fields, from the outside to the inside."""
@@ -30,6 +31,22 @@ class Setting(NamedTuple):
     def of(cls, method: FedAlgorithm, task: Task) -> Setting:
         return cls(_without_optimiser(method), task.optimiser)
 
+    def in_rounds(self) -> Setting:
+        """Without what makes no difference to rounds, as far as the method says."""
+        if not isinstance(self.method, SeparatesRounds):
+            return self
+        return self._replace(method=self.method.in_rounds())
+
+    def makes_as(self, other: Setting) -> bool:
+        """Whether the method promises to make the same samples as another that it fits together with."""
+        if not isinstance(self.method, SeparatesRounds):
+            return self.method == other.method
+        numbers = Variation.among([self, other]).numbers.items()
+        changed = self
+        for path, (_, value) in numbers:
+            changed = with_number(changed, path, value)
+        return changed.method == other.method
+
 
 class Variation(NamedTuple):
     """The numbers in which settings differ: path → one value per setting."""
@@ -38,8 +55,8 @@ class Variation(NamedTuple):
 
     @classmethod
     def among(cls, settings: Sequence[Setting]) -> Variation:
-        """An AlikeError if anything but numbers differs; whole numbers count as something else."""
-        return cls(dict(_differences(settings, ())))
+        """An AlikeError if anything but numbers differs in rounds; whole numbers count as something else."""
+        return cls(dict(_differences([setting.in_rounds() for setting in settings], ())))
 
     def tensors(self, like: Tensor) -> list[Tensor]:
         """One tensor per path, of the kind and on the device of a parameter."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
-from methods.core.rows import rows
+from methods.core.rows import Source, rows
 from methods.core.stacking import rows_in_turn
 
 
@@ -172,8 +172,8 @@ class _Steps(NamedTuple):
 class PaddedBatches(NamedTuple):
     """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
 
-    x: Tensor
-    y: Tensor
+    x: Source
+    y: Source
     order: Tensor
     """steps × batch size, positions in the pool."""
     mask: Tensor | None
@@ -190,10 +190,10 @@ class PaddedBatches(NamedTuple):
     prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
-        at_once = None if self.y.device.type == "cpu" else self._of_all_steps()
+        of_all = self._of_all_steps()
         uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
         for step in range(self.order.shape[0]):
-            at, labels, key, shares = at_once.of(step) if at_once else self._of(step)
+            at, labels, key, shares = of_all.of(step)
             batch = Batch(
                 rows(self.x, at),
                 labels,
@@ -208,17 +208,16 @@ class PaddedBatches(NamedTuple):
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
 
-    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, None]:
-        at = self.order[step]
-        return at, rows(self.y, at), self.key + step, None
-
     def _of_all_steps(self) -> _Steps:
-        """What is small, computed for all steps at once: on a GPU, every operation costs a launch."""
+        """What is small, computed for all steps at once: operations cost more to start than to do."""
+        shares = None
+        if self.mask is not None and self.y.device.type != "cpu":
+            shares = self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
         return _Steps(
             rows_in_turn(self.order),
             rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape)),
             self.key + torch.arange(self.order.shape[0], device=self.y.device),
-            None if self.mask is None else self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1),
+            shares,
         )
 
     def once(self) -> Iterator[Batch]:

@@ -27,20 +27,15 @@ class Axes(NamedTuple):
 
 def moments(x: Tensor, y: Tensor, classes: Tensor) -> Moments:
     """The moments of the samples of each of these classes, in double precision."""
-    counts, means, covariances = [], [], []
-    for label in classes:
+    shapes = (len(classes),), (len(classes), x.shape[1]), (len(classes), x.shape[1], x.shape[1])
+    found = Moments(*(x.new_empty(shape, dtype=torch.float64) for shape in shapes))
+    for label, count, mean, covariance in zip(classes, *found, strict=True):
         members = x[y == label].double()
-        mean = members.mean(dim=0)
+        count.fill_(len(members))
+        torch.mean(members, dim=0, out=mean)
         centred = members - mean
-        counts.append(len(members))
-        means.append(mean)
-        covariances.append(centred.T @ centred / len(members))
-    width = x.shape[1]
-    return Moments(
-        torch.tensor(counts, dtype=torch.float64, device=x.device),
-        torch.stack(means) if means else x.new_zeros(0, width, dtype=torch.float64),
-        torch.stack(covariances) if covariances else x.new_zeros(0, width, width, dtype=torch.float64),
-    )
+        torch.mm(centred.T, centred, out=covariance).div_(len(members))
+    return found
 
 
 def no_moments(groups: int, width: int, device: torch.device) -> Moments:
@@ -55,8 +50,26 @@ def pooled(a: Moments, b: Moments) -> Moments:
     share = (b.counts / counts)[:, None]
     apart = b.means - a.means
     own, other = (1 - share)[:, :, None], share[:, :, None]
-    between = own * other * apart[:, :, None] * apart[:, None, :]
-    return Moments(counts, a.means + share * apart, own * a.covariances + other * b.covariances + between)
+    covariances = own * a.covariances
+    covariances += other * b.covariances
+    covariances += own * other * apart[:, :, None] * apart[:, None, :]
+    return Moments(counts, a.means + share * apart, covariances)
+
+
+def with_more(whole: Moments, groups: Tensor, part: Moments) -> Moments:
+    """The moments of `whole` after more samples of some groups.
+
+    Group by group, as covariances of all groups at once would pass through memory many times.
+    """
+    found = Moments(*(torch.empty_like(each) for each in whole))
+    places = {group: place for place, group in enumerate(groups.tolist())}
+    for group in range(len(whole.counts)):
+        now = Moments(*(each[group : group + 1] for each in whole))
+        if group in places:
+            now = pooled(now, Moments(*(each[places[group] :][:1] for each in part)))
+        for each, of_group in zip(found, now, strict=True):
+            each[group] = of_group[0]
+    return found
 
 
 def principal_axes(

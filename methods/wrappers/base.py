@@ -23,7 +23,13 @@ from methods.base import (
     Tree,
 )
 from methods.core.optimisers import Optimiser
-from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
+from methods.core.optional import (
+    FoldsReplies,
+    HasAnchors,
+    MakesSamples,
+    PredictsOtherwise,
+    SeparatesRounds,
+)
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
 INHERITED = ("has_global_model", "pools_data", "own_model", "one_round", "observes_clients")
@@ -125,6 +131,17 @@ class _WithSamples(Wrapper):
         return self.trained.resamples()
 
 
+class _WithSeparateRounds(Wrapper):
+    def in_rounds(self) -> Self:
+        assert isinstance(self.inner, SeparatesRounds)
+        return self.model_copy(update={"inner": self.inner.in_rounds()})
+
+    def seen_in_rounds(self, client: State) -> State:
+        assert isinstance(self.trained, SeparatesRounds)
+        own = {key: entry for key, entry in client.items() if key != "inner"}
+        return own | outer(self.trained.seen_in_rounds(inner(client)))
+
+
 class _WithAnchors(Wrapper):
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         assert isinstance(self.trained, HasAnchors)
@@ -140,6 +157,7 @@ class _WithOtherPredictions(Wrapper):
 
 OPTIONAL: dict[type, type[Wrapper]] = {
     MakesSamples: _WithSamples,
+    SeparatesRounds: _WithSeparateRounds,
     HasAnchors: _WithAnchors,
     PredictsOtherwise: _WithOtherPredictions,
 }

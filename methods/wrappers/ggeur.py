@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field
@@ -46,18 +46,20 @@ from methods.shared.geometry import (
     geometry_similarity,
     moments,
     no_moments,
-    pooled,
     principal_axes,
+    with_more,
 )
 from methods.shared.preludes import Download
 from methods.wrappers._ggeur_published import JITTER, OPTIMISER, CountsUp, NeverSentBack, OwnHeads
-from methods.wrappers.base import Wrapper
+from methods.wrappers.base import Wrapper, inner, outer
 
 
 class GGEUR(Wrapper):
     short_label = "GGEUR"
     neutral = {"samples_per_class": 1}
     version = 2
+    of_rounds: ClassVar[frozenset[str]] = frozenset({"inner", "optimiser", "as_published"})
+    """All other hyperparameters are for the samples alone."""
 
     domains: Literal["auto", "one", "several"] = "auto"
     """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
@@ -135,18 +137,37 @@ class GGEUR(Wrapper):
             return own
         several = len(set(self.domain_numbers(task))) > 1
         target = self.step1_samples if several else self.samples_per_class
-        xs, ys = [own.x], [own.y]
-        for label in torch.nonzero(client["shared"]["known"])[:, 0].tolist():
-            members = own.x[own.y == label]
-            missing = self.missing(len(members), target)
-            centres = [members[torch.arange(missing, device=own.x.device) % max(1, len(members))]]
-            if "prototypes" in client:
-                there = client["prototypes"][client["has_prototype"][:, label], label]
-                centres.append(there.repeat_interleave(self.step2_samples, dim=0))
-            around = torch.cat(centres)
-            xs.append(around + self.noise(client["shared"]["axes"], label, len(around), draw))
-            ys.append(torch.full((len(around),), label, dtype=own.y.dtype, device=own.y.device))
-        return Samples(torch.cat(xs), torch.cat(ys))
+        labels = torch.nonzero(client["shared"]["known"])[:, 0].tolist()
+        centres = [self.centres(client, own, label, target) for label in labels]
+        counts = [sum(each.added for each in of_class) for of_class in centres]
+        # Written where they stay: copies of hundreds of megabytes take longer than the noise.
+        x = client["shared"]["axes"]["eigenvectors"].new_empty(len(own.x) + sum(counts), own.x.shape[1])
+        x[: len(own.x)] = own.x
+        places = x[len(own.x) :].split(counts)
+        for label, place, of_class in zip(labels, places, centres, strict=True):
+            self.noise(client["shared"]["axes"], label, draw, into=place)
+            for each, part in zip(of_class, place.split([each.added for each in of_class]), strict=True):
+                each.move(part)
+        added = own.y.new_tensor(labels).repeat_interleave(own.y.new_tensor(counts))
+        return Samples(x, torch.cat([own.y, added]))
+
+    def centres(self, client: State, own: Samples, label: int, target: int) -> list[Centres]:
+        """What a client's samples of a class are added around."""
+        members = own.x[own.y == label]
+        found = [Centres(members, self.missing(len(members), target))]
+        if "prototypes" in client:
+            there = client["prototypes"][client["has_prototype"][:, label], label]
+            found += [Centres(mean[None], self.step2_samples) for mean in there]
+        return found
+
+    def in_rounds(self) -> Self:
+        fields = type(self).model_fields.items()
+        return self.model_copy(
+            update={name: field.default for name, field in fields if name not in self.of_rounds}
+        )
+
+    def seen_in_rounds(self, client: State) -> State:
+        return outer(inner(client))
 
     def missing(self, held: int, target: int) -> int:
         """How many samples to add around the `held` ones of a class."""
@@ -154,12 +175,12 @@ class GGEUR(Wrapper):
             return self.samples_per_original * held
         return max(0, target - held) if held else 0
 
-    def noise(self, axes: Mapping[str, Tensor], label: int, count: int, draw: Generator) -> Tensor:
-        """ε·√λ·Vᵀ: `count` deviations from a centre."""
+    def noise(self, axes: Mapping[str, Tensor], label: int, draw: Generator, into: Tensor) -> None:
+        """ε·√λ·Vᵀ: deviations from a centre."""
         values, vectors = (axes[key][label] for key in Axes._fields)
         scale = values.sqrt() if self.noise_scale == "sqrt" else values
-        epsilon = torch.randn(count, len(values), generator=draw).to(values.device)
-        return (epsilon * scale) @ vectors.T
+        epsilon = torch.randn(len(into), len(values), generator=draw).to(values.device)
+        torch.mm(epsilon.mul_(scale), vectors.T, out=into)
 
     def domain_numbers(self, task: Task) -> tuple[int, ...]:
         """Client → domain, counted without gaps; all 0 where domains do not matter."""
@@ -172,6 +193,20 @@ class GGEUR(Wrapper):
         names = {"withheld": "withheld_classes", "similarity": "geometry_similarity"}
         own = {name: float(server[key]) for key, name in names.items() if key in server}
         return {**super().observe(task, server, client), **(own if client is None else {})}
+
+
+class Centres(NamedTuple):
+    """Points that samples are added around, in turn, and how many samples that are."""
+
+    points: Tensor
+    added: int
+
+    def move(self, deviations: Tensor) -> None:
+        """Add the centres to their samples' deviations, in place."""
+        if self.added:
+            whole = self.added - self.added % len(self.points)
+            deviations[:whole].view(-1, *self.points.shape).add_(self.points)
+            deviations[whole:].add_(self.points[: self.added - whole])
 
 
 @dataclass(frozen=True)
@@ -201,13 +236,11 @@ class StatisticsUp:
         at, domain = reply.content["classes"], self.domain_of[reply.client]
         if "moments" not in server:
             server = server | self.blank(task, part)
-        before = Moments(**server["moments"])
-        union = pooled(Moments(*(each[at] for each in before)), part)
+        now = with_more(Moments(**server["moments"]), at, part)
         counts, means = server["domain_counts"].clone(), server["domain_means"].clone()
         share = (part.counts / (counts[domain, at] + part.counts))[:, None]
         means[domain, at] += share * (part.means - means[domain, at])
         counts[domain, at] += part.counts
-        now = Moments(*(old.index_copy(0, at, new) for old, new in zip(before, union, strict=True)))
         return server | {
             "moments": now._asdict(),
             "domain_counts": counts,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from pydantic import Field, PrivateAttr
-from torch import Tensor
+from torch import Generator, Tensor
 
-from methods.base import Batch, Batches, Message, Prelude, Reply, State, Task, Tree
+from methods.base import Batch, Batches, Message, Prelude, Reply, Samples, State, Task, Tree
 from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Purity and randomness
@@ -167,6 +167,46 @@ class OtherPreludeInSweeps(ChangesLoss):
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
         return client["centre"].sum() * params.only(task.trainable).sqnorm()
+
+
+class OtherRoundsInSweeps(ChangesLoss):
+    """Says that a whole number makes no difference to its rounds, and it does."""
+
+    copies: int = Field(default=1, ge=1)
+
+    def in_rounds(self) -> Self:
+        return self.model_copy(update={"copies": 1})
+
+    def seen_in_rounds(self, client: State) -> State:
+        return client
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        return 0.1 * self.copies * params.only(task.trainable).sqnorm()
+
+
+class OtherSamplesInSweeps(OtherRoundsInSweeps):
+    """Says that the number of its rounds has no part in its samples, and it does."""
+
+    scale: float = Field(default=0.5, gt=0)
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        return Samples(self.scale * own.x, own.y)
+
+    def resamples(self) -> bool:
+        return False
+
+
+class HidesFromRounds(OtherRoundsInSweeps):
+    """Says that its rounds read nothing of the private state, and they do."""
+
+    def client(self, task: Task) -> State:
+        return {"weight": torch.ones(())}
+
+    def seen_in_rounds(self, client: State) -> State:
+        return {}
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        return client["weight"] * params.only(task.trainable).sqnorm()
 
 
 # What travels

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from methods.shared.geometry import Moments, moments, pooled, principal_axes
+from methods.shared.geometry import Moments, moments, no_moments, pooled, principal_axes, with_more
 from tests.kit.tiny import draw
 
 WIDTH = 128
@@ -56,3 +56,16 @@ def test_many_samples_or_a_ridge_need_all_axes(counts: list[int], ridge: float) 
     covariances = torch.eye(WIDTH, dtype=torch.float64).expand(2, -1, -1)
     axes = principal_axes(covariances, ridge, counts=torch.tensor(counts))
     assert axes.eigenvalues.shape == (2, WIDTH)
+
+
+def test_more_samples_of_some_classes_leave_the_others_as_they_were() -> None:
+    x, y = torch.randn(60, 8, generator=draw(3)), torch.arange(60) % 4
+    everything = moments(x, y, torch.arange(4))
+    first, rest = moments(x[:20], y[:20], torch.arange(4)), moments(x[20:], y[20:], torch.tensor([3, 1]))
+    found = with_more(first, torch.tensor([3, 1]), rest)
+    for whole, before, now in zip(everything, first, found, strict=True):
+        torch.testing.assert_close(now[[1, 3]], whole[[1, 3]])
+        assert torch.equal(now[[0, 2]], before[[0, 2]])
+    from_nothing = with_more(no_moments(4, 8, x.device), torch.arange(4), first)
+    for one, other in zip(from_nothing, first, strict=True):
+        assert torch.equal(one, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS
 from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import SGD, Adam
-from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise, SeparatesRounds
 from methods.fedavg import FedAvg
 from methods.fedlsa import FedLSA
 from methods.fedproto import FedProto
@@ -89,6 +89,12 @@ class Everything(Averaging):
     def resamples(self) -> bool:
         return True
 
+    def in_rounds(self) -> Self:
+        return self.model_copy(update={"weighting": "uniform"})
+
+    def seen_in_rounds(self, client: State) -> State:
+        return {"rounds": client["rounds"]}
+
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         return task.encode(server["model"], x), server["model"]["classifier.weight"]
 
@@ -133,7 +139,7 @@ def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
 @pytest.mark.parametrize(
     ("inner", "offered"),
     [
-        (Everything, {MakesSamples, HasAnchors, PredictsOtherwise}),
+        (Everything, {MakesSamples, SeparatesRounds, HasAnchors, PredictsOtherwise}),
         (FedLSA, {HasAnchors}),
         (FedProto, {PredictsOtherwise}),
         (FedProtoAvg, {HasAnchors, PredictsOtherwise}),
@@ -143,9 +149,20 @@ def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
 def test_a_wrapped_method_offers_just_what_the_method_offers(
     inner: type[FedAlgorithm], offered: set[Any]
 ) -> None:
-    optional = (MakesSamples, HasAnchors, PredictsOtherwise)
+    optional = (MakesSamples, SeparatesRounds, HasAnchors, PredictsOtherwise)
     for method in (inner(), Plain.around(inner)(), Plain.around(Plain.around(inner))()):
         assert {offer for offer in optional if isinstance(method, offer)} == offered
+
+
+def test_what_rounds_depend_on_is_what_the_inner_method_says() -> None:
+    wrapped = Plain.around(Plain.around(Everything))()
+    assert isinstance(wrapped, SeparatesRounds)
+    expected = wrapped.model_dump()
+    expected["inner"]["inner"]["weighting"] = "uniform"
+    assert wrapped.in_rounds() == type(wrapped).model_validate(expected) != wrapped
+    inside = {"rounds": torch.tensor(1.0), "told": torch.tensor(True)}
+    seen = wrapped.seen_in_rounds({"own": inside["told"], "inner": {"inner": inside}})
+    assert seen == {"own": inside["told"], "inner": {"inner": {"rounds": inside["rounds"]}}}
 
 
 def test_anchors_and_other_predictions_are_the_inner_methods() -> None:

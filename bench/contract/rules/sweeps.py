@@ -21,7 +21,8 @@ from bench.engine.hosts.judging import joint_judging
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import SharedPreludes
-from methods.base import FedAlgorithm
+from methods.base import FedAlgorithm, Task
+from methods.core.optional import MakesSamples, SeparatesRounds
 
 TOLERANCE = 1e-5
 ROUNDS = 2
@@ -32,13 +33,27 @@ SMALLER = 0.8
 
 
 def _sweeps(subject: Subject) -> Iterator[str]:
+    problem = subject.problem(optimiser=PLAIN)
+    if problem.task.has_batch_norm:
+        raise NotApplicableError("batch norm cannot be stacked")
     problems = [
         cell
         for seed, sizes in OF_SEEDS.items()
         for cell in two_settings(subject.problem(optimiser=PLAIN, seed=seed, sizes=sizes))
     ]
-    if problems[0].task.has_batch_norm:
-        raise NotApplicableError("batch norm cannot be stacked")
+    found = list(
+        _differences(subject, problems, "in local and in losses, numbers of the method may be tensors")
+    )
+    others = with_other_samples(problem.method, problem.task)
+    if not found and others != problem.method:
+        cells = [problem, replace(two_settings(problem)[1], method=others)]
+        claim = "in_rounds says that some hyperparameters, in which they differ, make no difference to rounds"
+        found = list(_differences(subject, cells, claim))
+    yield from found
+
+
+def _differences(subject: Subject, problems: list[Problem], hint: str) -> Iterator[str]:
+    """What is otherwise in these cells together than alone; at most one sentence."""
     alone = [_standing(problem) for problem in problems]
     try:
         cells = _together(problems)
@@ -50,8 +65,7 @@ def _sweeps(subject: Subject) -> Iterator[str]:
         if missed := gaps(expected, found, TOLERANCE):
             yield (
                 f"cells that are computed together differ from the same cells alone by up to "
-                f"{max(missed.values()):.2g} in {some(list(missed))}: in local and in losses, numbers of the "
-                "method may be tensors"
+                f"{max(missed.values()):.2g} in {some(list(missed))}: {hint}"
             )
             return
     if subject.method.has_global_model and not _judge_alike([federation for _, federation in cells]):
@@ -89,13 +103,48 @@ def changed(method: FedAlgorithm) -> FedAlgorithm:
     return method
 
 
-def _numbers(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+def with_other_samples(method: FedAlgorithm, task: Task) -> FedAlgorithm:
+    """The same method with other values of all that it says makes no difference to rounds."""
+    if not isinstance(method, SeparatesRounds):
+        return method
+    kind, rounds = type(method), method.in_rounds()
+    for path, value in _fields(method, ()):
+        for other in _others(value):
+            try:
+                changed = kind.model_validate(_with(method.model_dump(), path, other))
+                changed.check(task)
+            except ValueError:
+                continue
+            anew = isinstance(changed, MakesSamples) and changed.resamples()  # for which a cell stays alone
+            if isinstance(changed, SeparatesRounds) and changed.in_rounds() == rounds and not anew:
+                method = changed
+                break
+    return method
+
+
+def _fields(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All hyperparameters, those of methods inside too."""
     for name in type(model).model_fields:
         value = getattr(model, name)
         if isinstance(value, FedAlgorithm):
-            yield from _numbers(value, (*path, name))
-        elif type(value) is float and value:
+            yield from _fields(value, (*path, name))
+        else:
             yield (*path, name), value
+
+
+def _others(value: Any) -> list[Any]:
+    """Values that a hyperparameter might have instead of this one."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1]
+    if isinstance(value, float):
+        return [SMALLER * value or 1 - SMALLER]
+    return [2] if value is None else []
+
+
+def _numbers(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    return ((at, value) for at, value in _fields(model, path) if type(value) is float and value)
 
 
 def _with(given: Mapping[str, Any], path: tuple[str, ...], value: float) -> dict[str, Any]:
@@ -120,7 +169,7 @@ def _together(problems: list[Problem]) -> list[tuple[StackedHost, Federation]]:
 
 SWEEPS = Rule(
     "sweeps",
-    "Cells that differ in numbers and seed come to the same results together as alone, up to 1e-5.",
+    "Cells that differ in numbers, samples and seed come to the same results together as alone, up to 1e-5.",
     "Stacking",
     _sweeps,
 )

@@ -25,7 +25,7 @@ from bench.engine.variation import Setting
 from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import MakesSamples
+from methods.core.optional import MakesSamples, SeparatesRounds
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -188,16 +188,27 @@ class Host(ABC):
         keys = (client, number, epoch) if self.resamples else (client,)
         return self._maker.training_samples(task, self.state(client), own, task.generator("samples", *keys))
 
+    @property
+    def makes(self) -> bool:
+        """Whether clients train on samples that the method makes."""
+        return self._maker is not None
+
     def makes_the_same(self, other: Host) -> bool:
-        """Whether all clients train on the same samples in both, in every round."""
+        """Whether all clients train on the same samples in both, in every round.
+
+        The two have the same data, and differ in rounds in numbers alone.
+        """
         if self._maker is None or self.resamples:
             return self._maker is None
         makers = (self, other)
-        settings = [Setting.of(host.problem.method, host.problem.task) for host in makers]
+        mine, theirs = (Setting.of(host.problem.method, host.problem.task) for host in makers)
+        alike = mine.makes_as(theirs)
         # As after a prelude that both have shared.
         states = [(list(host._states), list(map(id, leaves_of(host._states)))) for host in makers]
-        if settings[0].method == settings[1].method and states[0] == states[1]:
+        if states[0] == states[1] and alike:
             return True
+        if not alike and isinstance(self._maker, SeparatesRounds):
+            return False  # or only by chance
         return all(
             torch.equal(mine, theirs)
             for client in self.problem.train
@@ -208,6 +219,11 @@ class Host(ABC):
         if client not in self._states:
             return self.problem.method.client(self.problem.task)
         return self._states[client]
+
+    def seen_in_rounds(self, client: int) -> State:
+        """What a client's work in a round reads of its private state."""
+        method, state = self.problem.method, self.state(client)
+        return method.seen_in_rounds(state) if isinstance(method, SeparatesRounds) else state
 
     def states(self) -> dict[int, State]:
         """The private states of the clients that have one of their own by now."""

@@ -18,19 +18,19 @@ from methods.core.stacking import is_stacked
 
 
 def joint_combining() -> JointAnswers[Combining, State]:
-    """For servers whose clients' replies are in the same stack, seed by seed."""
+    """For servers whose clients' replies are in the same stack, set of samples by set."""
     return JointAnswers(_stack_of_replies, combined_together)
 
 
 def _stack_of_replies(request: Combining) -> object:
     replies = request.replies
-    return (id(replies.outcomes), replies.seed) if isinstance(replies, StackedReplies) else id(request)
+    return (id(replies.outcomes), replies.of_set) if isinstance(replies, StackedReplies) else id(request)
 
 
 def combined_together(requests: Sequence[Combining]) -> list[State]:
     """The next state of every server; raises an exception if a method's server cannot be stacked.
 
-    All replies are in one stack, and of one seed: other seeds have clients of other sizes.
+    All replies are in one stack, and of one set of samples: in other sets, clients have other sizes.
     """
     task = requests[0].problem.task
     servers = StackedServers(requests)
@@ -72,7 +72,7 @@ def _stacked(stack: Stack, of_cells: Sequence[Any]) -> list[Reply]:
     whole = cells == list(range(len(first.outcomes[0].sound[0])))
     found = []
     for outcome in first.outcomes:
-        for at, row in outcome.of_seed(first.seed):
+        for at, row in outcome.clients_of(first.of_set):
             tensors = [tensor[at] if whole else tensor[at, cells] for tensor in outcome.tensors]
             slots = stack.add_by_client({str(place): tensor for place, tensor in enumerate(tensors)})
             content = fill(outcome.content, list(slots.values()))

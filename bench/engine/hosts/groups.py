@@ -10,9 +10,10 @@ from bench.engine.hosts.base import Asked, Combining, Hosts, Round
 from bench.engine.hosts.combining import joint_combining
 from bench.engine.hosts.joint import JointAnswers
 from bench.engine.hosts.judging import joint_judging
-from bench.engine.hosts.seeds import JointPool, are_even, by_seed
+from bench.engine.hosts.sample_sets import JointPool, Sets, arranged, by_samples, join
 from bench.engine.hosts.stacked import StackedHost
-from bench.engine.hosts.together import Share, fit_together, steering, train_together
+from bench.engine.hosts.together import Share, steering, train_together
+from bench.engine.variation import AlikeError
 from methods.base import Reply
 
 
@@ -38,8 +39,8 @@ JOINT: Mapping[type, Callable[[], JointAnswers[Any, Any]]] = {
 class HostGroups:
     """Hosts of cells, divided into those that can be computed together.
 
-    Groups are found when cells first ask, and split when computing them together fails: first by seed, then
-    by the numbers that decide what is computed, or if there are none, into single cells.
+    Groups are found when cells first ask, and split when computing them together fails: by the numbers that
+    decide what is computed, or if there are none, by samples, then into single cells.
     """
 
     def __init__(self) -> None:
@@ -93,30 +94,34 @@ class HostGroups:
         if len(group) == 1:
             return {group[0].hosts: _alone(group[0])}
         number, cells = group[0].asked.number, [request.share for request in group]
-        seeds = by_seed(cells)
-        if len(seeds) > 1 and not are_even(seeds, number):
-            return self._seed_by_seed(group, seeds)
+        sets = by_samples(cells)
+        together = arranged(sets, number)
+        if together is None:
+            return self._set_by_set(group, sets)
         pool = self._pools.setdefault(self._groups[group[0].hosts], JointPool())
         try:
-            replies = train_together(number, cells, pool)
-        except Exception:
-            self._split(group, seeds)
+            replies = train_together(number, together, pool)
+        except Exception as error:
+            self._split(group, sets, error)
             return dict(zip((request.hosts for request in group), self._run(group), strict=True))
-        return {request.hosts: of_cell for request, of_cell in zip(group, replies, strict=True)}
+        return {
+            cell.host: of_cell
+            for of_set, replies_of_set in zip(together, replies, strict=True)
+            for cell, of_cell in zip(of_set, replies_of_set, strict=True)
+        }
 
-    def _seed_by_seed(
-        self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]
-    ) -> dict[Hosts, Sequence[Reply] | Exception]:
-        """For a round: some cells are ahead of others, or have failed."""
+    def _set_by_set(self, group: Sequence[Request], sets: Sets) -> dict[Hosts, Sequence[Reply] | Exception]:
+        """For a round: sets have other cells, or some cells are ahead of others or have failed."""
         requests = {request.hosts: request for request in group}
         found: dict[Hosts, Sequence[Reply] | Exception] = {}
-        for cells in seeds:
+        for cells in sets:
             found |= self._answers([requests[cell.host] for cell in cells])
         return found
 
     def _divided(self, requests: Sequence[Request]) -> list[list[Request]]:
         groups: dict[int, list[Request]] = {}
-        for request in requests:
+        # New ones come last, so that a cell which was ahead finds the others that have caught up with it.
+        for request in sorted(requests, key=lambda each: each.hosts not in self._groups):
             if request.hosts not in self._groups:
                 self._groups[request.hosts] = self._group_of(request, groups)
             groups.setdefault(self._groups[request.hosts], []).append(request)
@@ -129,19 +134,21 @@ class HostGroups:
                 isinstance(request.hosts, StackedHost)
                 and isinstance(others[0].hosts, StackedHost)
                 and request.asked.phase == others[0].asked.phase
-                and fit_together(request.hosts, [each.share.host for each in others], request.asked.number)
+                and join(request.hosts, [each.share.host for each in others], request.asked.number)
             ):
                 return group
         return self._new_group()
 
-    def _split(self, group: Sequence[Request], seeds: Sequence[Sequence[Share]]) -> None:
-        self._pools.pop(self._groups[group[0].hosts], None)  # which has a copy of all samples
-        if len(seeds) > 1:
-            for cells in seeds:
+    def _split(self, group: Sequence[Request], sets: Sets, error: Exception) -> None:
+        self._pools.pop(self._groups[group[0].hosts], None)  # which may have a copy of all samples
+        values: list[tuple[float, ...]] = []
+        if len(sets) == 1 or not isinstance(error, AlikeError):
+            values = steering(group[0].asked.number, [request.share for request in group])
+        if len(sets) > 1 and not any(values):
+            for cells in sets:
                 new = self._new_group()
                 self._groups |= {cell.host: new for cell in cells}
             return
-        values = steering(group[0].asked.number, [request.share for request in group])
         numbers: dict[object, int] = {}
         for position, request in enumerate(group):
             number = numbers.setdefault(values[position] or position, self._new_group() + position)

@@ -1,19 +1,25 @@
-"""The samples of the clients of a stack, in one place."""
+"""The samples of the clients of a stack."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from methods.core.batches import Samples
+from methods.core.rows import Pieces, Source
+from methods.core.stacking import AVAILABLE
 
 Item = TypeVar("Item")
+
+LARGE = 2**23
+"""Bytes of a client's samples from which on copying them takes longer than taking batches from one more
+place, in all the steps of a search."""
 
 
 def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
@@ -23,39 +29,104 @@ def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
     return (items[start:end] for start, end in pairwise(bounds))
 
 
+def may_have_parts(device: torch.device) -> bool:
+    """Whether batches can be gathered from several places; a GPU would need a launch for each of them."""
+    return AVAILABLE and device.type == "cpu"
+
+
 class Place(NamedTuple):
     """Where a client's samples are in a pool."""
 
+    part: int
     start: int
     size: int
 
 
+class Sources(NamedTuple):
+    """Inputs and labels that the clients of a stack take from."""
+
+    x: Source
+    y: Source
+
+
 @dataclass(frozen=True)
 class Pool:
-    """The samples of several clients, one after the other."""
+    """The samples of several clients, one after the other, in one part or several."""
 
-    x: Tensor
-    y: Tensor
+    parts: Sequence[Samples]
     clients: Mapping[Hashable, Place]
-    """A client's number, with that of its seed where there are several, → where its samples are."""
-    renewed: bool
+    """A client's number, with that of its set of samples where there are several, → where its samples are."""
+    renewed: bool = False
     """Whether every epoch has samples of its own, behind each other."""
 
     @classmethod
-    def of(cls, parts: Mapping[Any, Sequence[Samples]]) -> Pool:
-        """`parts`: client → its samples, of every epoch or of all epochs."""
-        pieces = [samples for epochs in parts.values() for samples in epochs]
+    def of(cls, samples: Mapping[Any, Sequence[Samples]]) -> Pool:
+        """In one part. `samples`: client → those of every epoch, or of all epochs."""
+        pieces = [each for epochs in samples.values() for each in epochs]
         places, start = {}, 0
-        for client, epochs in parts.items():
-            places[client] = Place(start, len(epochs[0].y))
-            start += sum(len(samples.y) for samples in epochs)
-        renewed = any(len(epochs) > 1 for epochs in parts.values())
-        return cls(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]), places, renewed)
+        for client, epochs in samples.items():
+            places[client] = Place(0, start, len(epochs[0].y))
+            start += sum(len(each.y) for each in epochs)
+        renewed = any(len(epochs) > 1 for epochs in samples.values())
+        return cls([_in_one(pieces)], places, renewed)
+
+    @classmethod
+    def of_made(cls, samples: Mapping[int, Samples]) -> Pool:
+        """Of samples that nobody else keeps: large ones stay where they are."""
+        apart = {
+            client: each
+            for client, each in samples.items()
+            if each.bytes >= LARGE and each.x.dim() == 2 and may_have_parts(each.y.device)
+        }
+        together = {client: [each] for client, each in samples.items() if client not in apart}
+        pools = {client: cls([each], {client: Place(0, 0, len(each.y))}) for client, each in apart.items()}
+        return cls.joined([*pools.values(), *([cls.of(together)] if together else [])])
+
+    @classmethod
+    def joined(cls, pools: Sequence[Pool]) -> Pool:
+        """Those of several pools, without a copy."""
+        parts: list[Samples] = []
+        clients: dict[Hashable, Place] = {}
+        for pool in pools:
+            clients |= {
+                client: place._replace(part=len(parts) + place.part) for client, place in pool.clients.items()
+            }
+            parts.extend(pool.parts)
+        return cls(parts, clients)
+
+    def of_set(self, position: int) -> Pool:
+        """The same, with the number of a set of samples beside that of each client."""
+        return Pool(self.parts, {(position, client): place for client, place in self.clients.items()})
 
     def positions(self, count: int, orders: list[Tensor]) -> list[Tensor]:
         """A client's visiting orders, counted from its first sample."""
         return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
 
+    def sources(self, places: Sequence[Place]) -> Sources:
+        """What clients with these places, in this order, take their samples from."""
+        runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
+        if len(runs) == 1:
+            return Sources(*runs[0][0])
+        counts = [count for _, count in runs]
+        return Sources(
+            Pieces([each.x for each, _ in runs], counts), Pieces([each.y for each, _ in runs], counts)
+        )
+
+    @property
+    def device(self) -> torch.device:
+        return self.parts[0].y.device
+
+    @property
+    def width(self) -> int:
+        """Numbers of one sample."""
+        return self.parts[0].x[0].numel()
+
     @cached_property
     def most(self) -> int:
         return max(place.size for place in self.clients.values())
+
+
+def _in_one(pieces: Sequence[Samples]) -> Samples:
+    if len(pieces) == 1:
+        return pieces[0]
+    return Samples(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))

@@ -54,10 +54,10 @@ class Replies(Sequence[Reply]):
 
 
 class Row(NamedTuple):
-    """A client of one seed, and where its samples are."""
+    """A client of one set of samples, and where its own are."""
 
-    seed: int
-    """Its place among the seeds."""
+    of_set: int
+    """The set's place among all."""
     client: int
     place: Place
 
@@ -83,22 +83,22 @@ class Outcome(NamedTuple):
         sent: int = sum(self.tensors[slot.position].nbytes for slot in leaves_in(self.content))
         return sent // (len(self.rows) * len(self.sound[0]))
 
-    def of_seed(self, seed: int) -> list[tuple[int, Row]]:
-        """The clients of a seed, each with its place in the stack."""
-        return [(at, row) for at, row in enumerate(self.rows) if row.seed == seed]
+    def clients_of(self, of_set: int) -> list[tuple[int, Row]]:
+        """The clients of a set, each with its place in the stack."""
+        return [(at, row) for at, row in enumerate(self.rows) if row.of_set == of_set]
 
 
 class StackedReplies(Replies):
     """The replies to one cell, taken out of the stack when they are looked at."""
 
-    def __init__(self, outcomes: Sequence[Outcome], seed: int, cell: int) -> None:
+    def __init__(self, outcomes: Sequence[Outcome], of_set: int, cell: int) -> None:
         self.outcomes = outcomes
-        self.seed = seed
+        self.of_set = of_set
         self.cell = cell
 
     @cached_property
     def _parts(self) -> list[_Part]:
-        return [part for outcome in self.outcomes if (part := _part_of(outcome, self.seed))]
+        return [part for outcome in self.outcomes if (part := _part_of(outcome, self.of_set))]
 
     @cached_property
     def _replies(self) -> Sequence[Reply]:  # type: ignore[override]
@@ -138,7 +138,7 @@ class StackedReplies(Replies):
 
 
 class _Part(NamedTuple):
-    """The clients of one seed in an outcome, where they stand next to each other."""
+    """The clients of one set in an outcome, where they stand next to each other."""
 
     outcome: Outcome
     first: int
@@ -166,6 +166,6 @@ class _Part(NamedTuple):
         return zip(*(tensor[self.first : end, cell].unbind(0) for tensor in tensors), strict=True)
 
 
-def _part_of(outcome: Outcome, seed: int) -> _Part | None:
-    own = outcome.of_seed(seed)
+def _part_of(outcome: Outcome, of_set: int) -> _Part | None:
+    own = outcome.clients_of(of_set)
     return _Part(outcome, own[0][0], [row for _, row in own]) if own else None

@@ -6,29 +6,17 @@ of both. Both are hidden, so that a method that uses them is found out, and comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from bench.engine.hosts.base import KEPT_BYTES
-from bench.engine.hosts.pool import Pool
 from bench.engine.variation import AlikeError
 from methods.base import Task
 from methods.core.tree import Tree
 
 if TYPE_CHECKING:
     from bench.engine.hosts.stacked import StackedHost
-    from bench.engine.hosts.together import Share
-
-
-def by_seed(cells: Sequence[Share]) -> list[list[Share]]:
-    """The cells of each seed: those that have the same clients' samples."""
-    found: dict[int, list[Share]] = {}
-    for cell in cells:
-        found.setdefault(id(cell.host.problem.train), []).append(cell)
-    return list(found.values())
 
 
 def may_join(host: StackedHost, other: StackedHost) -> bool:
@@ -52,40 +40,6 @@ def _have_the_same_rest(one: Task, two: Task) -> bool:
         for task in (one, two)
     )
     return kept.keys() == other.keys() and all(torch.equal(kept[name], other[name]) for name in kept)
-
-
-def are_even(seeds: Sequence[Sequence[Share]], number: int) -> bool:
-    """Whether there are cells with the same settings of every seed."""
-    settings = [[cell.host.setting(number) for cell in cells] for cells in seeds]
-    return all(each == settings[0] for each in settings)
-
-
-class JointPool:
-    """The samples of all seeds in one place, for as long as the seeds are the same."""
-
-    def __init__(self) -> None:
-        self._of: list[object] = []
-        self._pool: Pool | None = None
-
-    def of(self, hosts: Sequence[StackedHost]) -> Pool | None:
-        """None if there is no room for them. A host per seed; a client is known by its seed's place, too."""
-        samples = [host.problem.train for host in hosts]
-        if len(samples) != len(self._of) or any(a is not b for a, b in zip(samples, self._of, strict=True)):
-            self._of, self._pool = list(samples), _joint_pool(hosts)
-        return self._pool
-
-
-def _joint_pool(hosts: Sequence[StackedHost]) -> Pool | None:
-    parts = {}
-    size = 0
-    for seed, host in enumerate(hosts):
-        for client in host.problem.train:
-            samples = host.made(client, number=0)
-            size += samples.bytes
-            if size > KEPT_BYTES:
-                return None
-            parts[seed, client] = [samples]
-    return Pool.of(parts)
 
 
 def without_seed(task: Task) -> Task:

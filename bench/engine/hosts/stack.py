@@ -61,6 +61,10 @@ class Stack:
         """What is the same for all clients; the first dimension of every tensor is the cell."""
         return [self._slot(tensor, by_client=False) for tensor in tensors]
 
+    def add_by_row(self, tensors: Sequence[Tensor]) -> list[Slot]:
+        """What differs between clients alone; the first dimension of every tensor is the client."""
+        return [self._slot(tensor, by_cell=False) for tensor in tensors]
+
     def mapped(self, function: Callable[..., Any]) -> Any:
         """The results of a function of the slots' tensors, clients (then cells) first."""
         if self.cells > 1:

@@ -27,9 +27,19 @@ class StackedHost(Host):
         self._computed: tuple[Task, Task] | None = None
         self._everybody: Pool | None = None
         self._may_fit = not self.resamples
+        self._source = self
+
+    @property
+    def source(self) -> StackedHost:
+        """The host whose samples the clients train on: this one, or one that makes the same."""
+        return self._source
+
+    def share_samples(self, other: StackedHost) -> None:
+        """Train on the samples of another host, which makes the same."""
+        self._source, self._everybody = other.source, None
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
-        (replies,) = train_together(number, [Share(self, dict(messages))])
+        ((replies,),) = train_together(number, [[Share(self, dict(messages))]])
         return replies
 
     def keep(self, replies: StackedReplies) -> None:
@@ -50,31 +60,37 @@ class StackedHost(Host):
 
     def at_once(self, pool: Pool) -> int:
         """How many clients may be stacked; a GPU is best used by all of them."""
-        if pool.x.device.type != "cpu":
+        if pool.device.type != "cpu":
             return len(pool.clients)
-        floats = pool.x[0].numel() * min(self.problem.batch_size, pool.most)
+        floats = pool.width * min(self.problem.batch_size, pool.most)
         return max(1, CACHED_FLOATS // floats)
 
     def pools(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         """The clients' samples, together if there is room for them, else in groups made each time."""
+        everybody = self.whole_pool()
+        if everybody is not None:
+            yield everybody
+        else:
+            yield from self.source._groups(number, clients)
+
+    def whole_pool(self) -> Pool | None:
+        """The samples of all clients; None if there is no room for them, or they change."""
+        if self.source is not self:
+            return self.source.whole_pool()
         if self._may_fit and self._everybody is None:
             self._everybody = self._pool_of_all()
             self._may_fit = self._everybody is not None
-        if self._everybody is not None:
-            yield self._everybody
-        else:
-            yield from self._groups(number, clients)
+        return self._everybody
 
     def _pool_of_all(self) -> Pool | None:
-        parts: dict[int, list[Samples]] = {}
+        made: dict[int, Samples] = {}
         made_bytes = 0
         for client, own in self.problem.train.items():
-            samples = self.made(client, number=0)
-            made_bytes += 0 if samples is own else samples.bytes
+            made[client] = self.made(client, number=0)
+            made_bytes += 0 if made[client] is own else made[client].bytes
             if made_bytes > KEPT_BYTES:
                 return None
-            parts[client] = [samples]
-        return Pool.of(parts)
+        return Pool.of_made(made) if self.makes else Pool.of({client: [own] for client, own in made.items()})
 
     def _groups(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         parts: dict[int, list[Samples]] = {}

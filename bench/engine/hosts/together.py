@@ -1,4 +1,4 @@
-"""The clients of several cells at once: cells that differ in numbers and seed alone."""
+"""The clients of several cells at once: cells that differ in numbers and samples alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from torch import Tensor
 from bench.engine.devices import sent_together
 from bench.engine.hosts.pool import Pool, evenly_cut
 from bench.engine.hosts.replies import Outcome, Row, StackedReplies
-from bench.engine.hosts.seeds import JointPool, by_seed, may_join, without_seed
+from bench.engine.hosts.sample_sets import JointPool, Sets
+from bench.engine.hosts.seeds import without_seed
 from bench.engine.hosts.stack import Slot, Stack, fill, finite_rows, refill
-from bench.engine.variation import AlikeError, Variation, with_number
+from bench.engine.variation import AlikeError, Setting, Variation, with_number
 from methods.base import Message
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
@@ -32,71 +33,71 @@ class Share(NamedTuple):
     messages: dict[int, Message]
 
 
-def train_together(
-    number: int, cells: Sequence[Share], joint: JointPool | None = None
-) -> list[StackedReplies]:
-    """The clients of a round, in all cells at once: these differ in numbers and seed alone.
+def train_together(number: int, sets: Sets, joint: JointPool | None = None) -> list[list[StackedReplies]]:
+    """The clients of a round, in all cells at once; replies cell by cell.
 
-    Cells of one seed share their samples. Of every seed there are cells with the same settings, and `joint`
-    keeps the samples of all seeds.
+    `joint` keeps the samples of several sets.
     """
-    seeds = by_seed(cells)
     outcomes = [
-        stacked_outcome(number, seeds, part, pool)
-        for pool, rows in _rows(number, seeds, joint)
-        for part in evenly_cut(rows, cells[0].host.at_once(pool))
+        stacked_outcome(number, sets, part, pool)
+        for pool, rows in _rows(number, sets, joint)
+        for part in evenly_cut(rows, sets[0][0].host.at_once(pool))
     ]
     # Only now that nothing can go wrong any more, as clients' states change here.
-    replies = {
-        share.host: StackedReplies(outcomes, seed, column)
-        for seed, of_seed in enumerate(seeds)
-        for column, share in enumerate(of_seed)
-    }
-    for host, of_cell in replies.items():
-        host.keep(of_cell)
-    return [replies[cell.host] for cell in cells]
+    replies = [
+        [StackedReplies(outcomes, position, column) for column in range(len(cells))]
+        for position, cells in enumerate(sets)
+    ]
+    for cells, of_set in zip(sets, replies, strict=True):
+        for cell, of_cell in zip(cells, of_set, strict=True):
+            cell.host.keep(of_cell)
+    return replies
 
 
-def _rows(
-    number: int, seeds: Sequence[Sequence[Share]], joint: JointPool | None
-) -> Iterator[tuple[Pool, list[Row]]]:
+def _rows(number: int, sets: Sets, joint: JointPool | None) -> Iterator[tuple[Pool, list[Row]]]:
     """The clients that take part, pool by pool."""
-    first = seeds[0][0]
-    if len(seeds) == 1:
+    first = sets[0][0]
+    if len(sets) == 1:
         for pool in first.host.pools(number, list(first.messages)):
             here = [client for client in first.messages if client in pool.clients]
             yield pool, [Row(0, client, pool.clients[client]) for client in here]
         return
-    together = (joint or JointPool()).of([cells[0].host for cells in seeds])
+    together = (joint or JointPool()).of([cells[0].host for cells in sets])
     if together is None:
-        raise AlikeError("there is no room for the samples of all seeds")
-    rows = [(seed, client) for seed, cells in enumerate(seeds) for client in cells[0].messages]
+        raise AlikeError("there is no room for the samples of all cells")
+    rows = [(position, client) for position, cells in enumerate(sets) for client in cells[0].messages]
     yield together, [Row(*row, together.clients[row]) for row in rows]
 
 
-def stacked_outcome(
-    number: int, seeds: Sequence[Sequence[Share]], rows: Sequence[Row], pool: Pool
-) -> Outcome:
+def stacked_outcome(number: int, sets: Sets, rows: Sequence[Row], pool: Pool) -> Outcome:
     """What these clients compute in all cells; an AlikeError if the cells do not fit together."""
-    first = [cell.host for cell in seeds[0]]
+    first = [cell.host for cell in sets[0]]
     recipe, task = first[0].problem.recipe, first[0].stacked_task(number)
-    if len(seeds) > 1:
+    if any(cells[0].host.problem.train is not first[0].problem.train for cells in sets):
         task = without_seed(task)
     columns = range(len(first))
     stack = Stack(len(first))
-    shares = [[seeds[row.seed][column] for row in rows] for column in columns]
-    states = stack.add([[s.host.state(r.client) for s, r in zip(of, rows, strict=True)] for of in shares])
+    shares = [[sets[row.of_set][column] for row in rows] for column in columns]
+    states = stack.add(
+        [[s.host.seen_in_rounds(r.client) for s, r in zip(of, rows, strict=True)] for of in shares]
+    )
     contents = stack.add([[s.messages[r.client] for s, r in zip(of, rows, strict=True)] for of in shares])
-    parts = stack.add_by_client(_cut(number, [cells[0].host for cells in seeds], rows, pool))
-    settings = [host.setting(number) for host in first]
+    parts = stack.add_by_client(_cut(number, [cells[0].host for cells in sets], rows, pool))
+    settings = _settings(number, sets)
     variation = Variation.among(settings)
-    numbers = stack.add_by_cell(variation.tensors(next(iter(first[0].problem.task.initial.values()))))
+    tensors = variation.tensors(next(iter(first[0].problem.task.initial.values())))
+    if len(first) == 1:
+        numbers = stack.add_by_row([tensor[[row.of_set for row in rows]] for tensor in tensors])
+    else:
+        numbers = stack.add_by_cell(tensors)
+    x, y = pool.sources([row.place for row in rows])
+    most = max(row.place.size for row in rows)
     shape: list[Any] = []
 
     def local(*own: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
         terms = LossTerms() if task.records_losses else None
         prepare = recipe.preparation(terms)
-        batches = PaddedBatches(x=pool.x, y=pool.y, most=pool.most, prepare=prepare, **fill(parts, own))
+        batches = PaddedBatches(x=x, y=y, most=most, prepare=prepare, **fill(parts, own))
         setting = variation.applied(settings[0], fill(numbers, own))
         its_task = replace(task, optimiser=setting.optimiser) if numbers else task
         result = setting.method.local(its_task, fill(states, own), fill(contents, own), batches)
@@ -108,15 +109,21 @@ def stacked_outcome(
     outputs = [_by_cell(output, len(first)) for output in outputs]
     terms = {name: _by_cell(means, len(first)) for name, means in noted.items()}
     sound = finite_rows([output.flatten(0, 1) for output in outputs], len(rows) * len(first))
-    by_row = [sound[at * len(first) : (at + 1) * len(first)] for at in range(len(rows))]
-    return Outcome(rows, content, state, outputs, terms, by_row)
+    of_rows = [sound[at * len(first) : (at + 1) * len(first)] for at in range(len(rows))]
+    return Outcome(rows, content, state, outputs, terms, of_rows)
+
+
+def _settings(number: int, sets: Sets) -> list[Setting]:
+    """Those of the cells of a set, which all sets have; with one cell per set, those of all of them."""
+    cells = sets[0] if len(sets[0]) > 1 else [cells[0] for cells in sets]
+    return [cell.host.setting(number) for cell in cells]
 
 
 def _cut(
     number: int, hosts: Sequence[StackedHost], rows: Sequence[Row], pool: Pool
 ) -> dict[str, Tensor | None]:
-    """The steps of these clients; a host per seed."""
-    problems = [hosts[row.seed].problem for row in rows]
+    """The steps of these clients; a host per set."""
+    problems = [hosts[row.of_set].problem for row in rows]
     counts = [row.place.size for row in rows]
     starts = [row.place.start for row in rows]
     orders = [
@@ -135,23 +142,12 @@ def _cut(
         "samples": torch.tensor(counts),
         "key": torch.tensor(keys),
     }
-    return sent_together(parts, pool.y.device)
+    return sent_together(parts, pool.device)
 
 
 def _by_cell(output: Tensor, cells: int) -> Tensor:
     """With a dimension for cells behind that for clients."""
     return output.unsqueeze(1) if cells == 1 else output
-
-
-def fit_together(host: StackedHost, others: Sequence[StackedHost], number: int) -> bool:
-    """Whether a cell differs from these, which fit together, in numbers and seed alone."""
-    try:
-        Variation.among([host.setting(number), others[0].setting(number)])
-    except AlikeError:
-        return False
-    samples = host.problem.train
-    of_its_seed = next((other for other in others if other.problem.train is samples), None)
-    return may_join(host, others[0]) if of_its_seed is None else host.makes_the_same(of_its_seed)
 
 
 def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:

@@ -53,6 +53,13 @@ CASES = [
     (impure.CannotBeStacked, "stacking", "local cannot be stacked"),
     (impure.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
     (impure.OtherInSweeps, "sweeps", "cells that are computed together differ from the same cells alone"),
+    (impure.OtherRoundsInSweeps, "sweeps", "in_rounds says that some hyperparameters"),
+    (
+        impure.OtherSamplesInSweeps,
+        "sweeps",
+        "cells that are computed together differ from the same cells alone",
+    ),
+    (impure.HidesFromRounds, "stacking", "local cannot be stacked"),
     (
         impure.OtherPreludeInSweeps,
         "sweeps",

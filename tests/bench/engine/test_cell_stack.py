@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from pydantic import Field
 
@@ -15,24 +13,21 @@ from bench.engine.cell_stack import CellStack
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.executors import cells_at_once
-from bench.engine.hosts import together as computed_together
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.scheduling.stacks import stacks
-from bench.suite.loading import load_suite
 from bench.suite.methods import METHODS
-from bench.suite.planning import PlannedCell, plan_cells
 from methods.base import Loss, Message, State, Task
 from methods.fedprox import FedProx
-from tests.kit.cli import TINY, write_suite
-
-ROUNDS = 6
-
-
-def cells_of(folder: Path, rows: list[Any], **sections: Any) -> list[PlannedCell]:
-    training = {**TINY["training"], "rounds": ROUNDS, "epochs": 2}
-    suite = {"training": training, "model": {"name": "mlp"}, "evaluation": {"every": 2}, "seeds": 1}
-    return plan_cells(load_suite(str(write_suite(folder, **{**suite, **sections, "methods": rows}))))
+from tests.kit.cell_stacks import (
+    ROUNDS,
+    alone,
+    assert_same,
+    cells_of,
+    count_joint_calls,
+    placed,
+    records,
+    run_together,
+)
 
 
 def prox(mu: float, lr: float) -> dict[str, Any]:
@@ -43,59 +38,9 @@ def prox(mu: float, lr: float) -> dict[str, Any]:
 ROWS = [prox(0.0, 0.05), prox(0.1, 0.05), prox(0.5, 0.02), prox(0.1, 0.1)]
 
 
-def placed(folder: Path, cells: list[PlannedCell]) -> list[tuple[CellFolder, CellConfig]]:
-    return [(CellFolder(folder / cell.cell_id), cell.config) for cell in cells]
-
-
-def alone(folder: Path, cells: list[PlannedCell]) -> None:
-    for place, config in placed(folder, cells):
-        run = CellRun(place, config, Conditions(executor="stacked"))
-        while not run.done:
-            run.advance()
-
-
-def run_together(folder: Path, cells: list[PlannedCell]) -> CellStack:
-    stack = CellStack(placed(folder, cells), Conditions(executor="stacked"))
-    while stack.running:
-        stack.advance()
-    return stack
-
-
-def records(folder: Path, cell: PlannedCell) -> dict[str, Any]:
-    """All that a cell has left behind but the time it took."""
-    place = CellFolder(folder / cell.cell_id)
-    result = place.result()
-    assert result is not None
-    rounds = [line.model_dump(exclude={"seconds"}, exclude_none=True) for line in place.rounds()]
-    with np.load(place.predictions) as kept:
-        predictions = {name: kept[name].tolist() for name in kept.files}
-    return {"rounds": rounds, "final": result.final.model_dump(), "predictions": predictions}
-
-
-def assert_same(found: Any, expected: Any) -> None:
-    if isinstance(expected, Mapping):
-        assert found.keys() == expected.keys()
-        for key, value in expected.items():
-            assert_same(found[key], value)
-    elif isinstance(expected, list):
-        for mine, theirs in zip(found, expected, strict=True):
-            assert_same(mine, theirs)
-    else:
-        assert found == (pytest.approx(expected, abs=1e-5) if isinstance(expected, float) else expected)
-
-
 @pytest.fixture
 def joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many cells every joint computation had."""
-    sizes: list[int] = []
-    real = computed_together.stacked_outcome
-
-    def counted(number: int, seeds: Any, *rest: Any) -> Any:
-        sizes.append(sum(map(len, seeds)))
-        return real(number, seeds, *rest)
-
-    monkeypatch.setattr(computed_together, "stacked_outcome", counted)
-    return sizes
+    return count_joint_calls(monkeypatch)
 
 
 def test_a_stack_leaves_the_records_of_cells_that_ran_alone(tmp_path: Path, joint_calls: list[int]) -> None:
@@ -133,11 +78,11 @@ def test_what_depends_on_the_seed_is_computed_seed_by_seed(tmp_path: Path, joint
 def test_seeds_with_other_cells_are_computed_one_after_the_other(
     tmp_path: Path, joint_calls: list[int]
 ) -> None:
-    cells = cells_of(tmp_path, [ROWS[1], ROWS[2]], seeds=2)[:3]
+    cells = cells_of(tmp_path, ROWS[1:], seeds=2)[:5]
     alone(tmp_path / "alone", cells)
     joint_calls.clear()
     assert run_together(tmp_path / "stack", cells).failed == {}
-    assert sorted(joint_calls) == [1] * ROUNDS + [2] * ROUNDS
+    assert sorted(joint_calls) == [2] * ROUNDS + [3] * ROUNDS
     for cell in cells:
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 
@@ -199,21 +144,6 @@ def test_numbers_that_steer_divide_a_stack_and_a_broken_cell_fails_alone(
     }
     assert joint_calls.count(2) >= 2 * ROUNDS  # both pairs, in every round
     for cell in cells[:-1]:
-        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
-
-
-def test_methods_that_make_the_same_samples_share_them(tmp_path: Path, joint_calls: list[int]) -> None:
-    made = {"step1_samples": 20, "step2_samples": 20}
-    rows = [
-        {"name": "ggeur+fedprox", "label": str(mu), "set": {**made, "inner": {"mu": mu}}} for mu in (0.1, 0.5)
-    ]
-    rows.append({"name": "ggeur+fedprox", "label": "more", "set": {**made, "step1_samples": 30}})
-    cells = cells_of(tmp_path, rows, model={"name": "head"}, encoder="pixels")
-    alone(tmp_path / "alone", cells)
-    joint_calls.clear()
-    run_together(tmp_path / "stack", cells)
-    assert set(joint_calls) == {1, 2}
-    for cell in cells:
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 
 

@@ -45,7 +45,7 @@ def requests_of(name: str, rounds: int = 1) -> list[Combining]:
         shares.append(Share(host, dict(asked.messages)))
         asking.append(round_)
     found: list[Combining] = []
-    for round_, replies in zip(asking, train_together(rounds, shares), strict=True):
+    for round_, replies in zip(asking, train_together(rounds, [shares])[0], strict=True):
         request = round_.send(replies)
         assert isinstance(request, Combining)
         found.append(request)

@@ -1,0 +1,296 @@
+"""Cells whose methods make samples of their own are trained as one stack: as if each had run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import Field
+from torch import Generator
+
+from bench.engine.cell_stack import CellStack
+from bench.engine.conditions import Conditions
+from bench.engine.hosts import pool as pools
+from bench.engine.hosts import sample_sets
+from bench.engine.hosts.stacked import StackedHost
+from bench.records.cell_folder import CellFolder
+from bench.suite.methods import METHODS
+from bench.suite.planning import PlannedCell
+from methods.base import Loss, Message, Samples, State, Task
+from methods.fedprox import FedProx
+from methods.wrappers.ggeur import GGEUR
+from tests.kit.cell_stacks import (
+    ROUNDS,
+    alone,
+    assert_same,
+    cells_of,
+    count_joint_calls,
+    placed,
+    records,
+    run_together,
+)
+
+MADE = {"step1_samples": 20, "step2_samples": 10}
+SETTINGS = [
+    {**MADE},
+    {**MADE, "step1_samples": 33, "noise_scale": "linear"},
+    {**MADE, "step2_samples": 14, "top_k": 2},
+    {**MADE, "top_k": 3, "ridge": 0.01, "min_class_count": 3},
+]
+"""Settings of GGEUR that differ in samples alone."""
+
+
+def row(name: str, rate: float, settings: dict[str, Any], **of_inner: float) -> dict[str, Any]:
+    changes = {
+        **settings,
+        "optimiser": {"name": "sgd", "lr": rate},
+        **({"inner": of_inner} if of_inner else {}),
+    }
+    return {"name": name, "label": str(changes), "set": changes}
+
+
+def rows(name: str, settings: Sequence[dict[str, Any]] = SETTINGS) -> list[dict[str, Any]]:
+    return [row(name, 0.05 + 0.02 * number, each) for number, each in enumerate(settings)]
+
+
+def with_steps(folder: Path, given: list[Any], **sections: Any) -> list[PlannedCell]:
+    """Cells on embeddings, whose clients take as many steps whatever they train on."""
+    training = {"rounds": ROUNDS, "steps": 5, "batch_size": 16, "optimiser": {"name": "sgd", "lr": 0.05}}
+    given_sections = {"training": training, "model": {"name": "head"}, "encoder": "pixels", **sections}
+    return cells_of(folder, given, **given_sections)
+
+
+@pytest.fixture
+def joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    return count_joint_calls(monkeypatch)
+
+
+def assert_as_alone(folder: Path, cells: list[PlannedCell], calls: list[int]) -> None:
+    """Runs them alone, then together; afterwards `calls` has those of the stack."""
+    alone(folder / "alone", cells)
+    calls.clear()
+    assert run_together(folder / "stack", cells).failed == {}
+    for cell in cells:
+        assert_same(records(folder / "stack", cell), records(folder / "alone", cell))
+
+
+@pytest.mark.parametrize("inner", ["fedavg", "fedprox", "scaffold", "feddyn"])
+def test_cells_with_other_samples_are_one_stack(tmp_path: Path, joint_calls: list[int], inner: str) -> None:
+    cells = with_steps(tmp_path, rows(f"ggeur+{inner}"))
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [len(SETTINGS)] * ROUNDS
+    assert len({str(records(tmp_path / "stack", cell)["rounds"]) for cell in cells}) == len(SETTINGS)
+
+
+def test_numbers_of_the_method_inside_are_those_of_each_cell(tmp_path: Path, joint_calls: list[int]) -> None:
+    given = [
+        row("ggeur+fedprox", 0.05, settings, mu=mu)
+        for settings, mu in zip(SETTINGS, (0.0, 0.1, 1.0, 3.0), strict=True)
+    ]
+    assert_as_alone(tmp_path, with_steps(tmp_path, given), joint_calls)
+    assert joint_calls == [len(SETTINGS)] * ROUNDS
+
+
+def test_wrappers_around_the_one_that_makes_samples_are_stacked_too(
+    tmp_path: Path, joint_calls: list[int]
+) -> None:
+    inside = [{"inner": settings} for settings in SETTINGS[:2]]
+    assert_as_alone(tmp_path, with_steps(tmp_path, rows("compressed+ggeur+fedavg", inside)), joint_calls)
+    assert joint_calls == [2] * ROUNDS
+
+
+def test_one_domain_is_filled_up_to_other_counts(tmp_path: Path, joint_calls: list[int]) -> None:
+    settings = [{"domains": "one", "samples_per_class": count} for count in (15, 25, 40)]
+    assert_as_alone(tmp_path, with_steps(tmp_path, rows("ggeur+fedavg", settings)), joint_calls)
+    assert joint_calls == [3] * ROUNDS
+
+
+def test_samples_that_are_made_anew_stay_with_their_cell(tmp_path: Path, joint_calls: list[int]) -> None:
+    settings = [{**each, "resample": "epoch"} for each in SETTINGS[:2]] + SETTINGS[2:]
+    assert_as_alone(tmp_path, with_steps(tmp_path, rows("ggeur+fedavg", settings)), joint_calls)
+    assert sorted(joint_calls) == [1] * 2 * ROUNDS + [2] * ROUNDS
+
+
+def test_large_samples_are_taken_from_where_they_are(
+    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "LARGE", 2**14)
+    cells = with_steps(tmp_path, rows("ggeur+fedavg"))
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [len(SETTINGS)] * ROUNDS
+
+
+def test_cells_with_the_same_samples_share_batches(tmp_path: Path, joint_calls: list[int]) -> None:
+    even = [row("ggeur+fedprox", 0.05, each, mu=mu) for each in SETTINGS[:2] for mu in (0.1, 0.5)]
+    cells = with_steps(tmp_path, even)
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [4] * ROUNDS
+
+
+def test_many_cells_of_uneven_sets_are_computed_set_by_set(tmp_path: Path, joint_calls: list[int]) -> None:
+    uneven = [row("ggeur+fedprox", 0.05, SETTINGS[0], mu=mu) for mu in (0.1, 0.5, 0.9)]
+    uneven.append(row("ggeur+fedprox", 0.05, SETTINGS[1], mu=0.1))
+    cells = with_steps(tmp_path, uneven)
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert sorted(joint_calls) == [1] * ROUNDS + [3] * ROUNDS
+
+
+def test_samples_are_not_made_again_when_the_cell_that_made_them_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    real = GGEUR.training_samples
+
+    def counted(self: GGEUR, *given: Any) -> Samples:
+        made.append(1)
+        return real(self, *given)
+
+    monkeypatch.setattr(GGEUR, "training_samples", counted)
+    cells = with_steps(tmp_path, [row("ggeur+fedprox", 0.05, MADE, mu=mu) for mu in (0.1, 0.5, 0.9)])
+    stack = CellStack(placed(tmp_path / "stack", cells), Conditions(executor="stacked"))
+    stack.advance()
+    of_one_cell = len(stack.running[0].assembled.problem.train)
+    stack.leave(stack.running[0])
+    while stack.running:
+        stack.advance()
+    assert len(made) == of_one_cell
+
+
+def test_cells_that_would_be_mostly_padding_stay_apart(tmp_path: Path, joint_calls: list[int]) -> None:
+    settings = [{"step1_samples": 5 * count, "step2_samples": count} for count in (2, 3, 12, 13)]
+    cells = cells_of(tmp_path, rows("ggeur+fedavg", settings), model={"name": "head"}, encoder="pixels")
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [2] * 2 * ROUNDS
+
+
+def test_seeds_with_samples_of_their_own_join_too(tmp_path: Path, joint_calls: list[int]) -> None:
+    cells = with_steps(tmp_path, rows("ggeur+fedavg", SETTINGS[:2]), seeds=2)
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [4] * ROUNDS
+    assert_as_alone(tmp_path / "uneven", cells[:3], joint_calls)
+    assert joint_calls == [3] * ROUNDS
+
+
+def test_rounds_get_no_more_of_a_state_than_they_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[set[str]] = []
+    real = StackedHost.seen_in_rounds
+
+    def noted(self: StackedHost, client: int) -> State:
+        state = real(self, client)
+        seen.append(set(state))
+        return state
+
+    monkeypatch.setattr(StackedHost, "seen_in_rounds", noted)
+    for name, expected in (("ggeur+fedavg", set()), ("ggeur+scaffold", {"inner"})):
+        seen.clear()
+        run_together(tmp_path / name, with_steps(tmp_path, rows(name)))
+        assert all(each == expected for each in seen)
+
+
+def test_a_cell_that_diverges_leaves_the_others_alone(tmp_path: Path, joint_calls: list[int]) -> None:
+    given = rows("ggeur+fedprox")
+    given[1] = row("ggeur+fedprox", 1e30, SETTINGS[1], mu=0.1)
+    cells = with_steps(tmp_path, given)
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [len(SETTINGS)] * ROUNDS
+    assert CellFolder(tmp_path / "stack" / cells[1].cell_id).rounds()[-1].dropped > 0
+
+
+class Choosy(FedProx):
+    """Has a number that decides what is computed, and one that breaks it."""
+
+    label = "Choosy"
+    shift: float = Field(default=0.0, ge=0)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        plain = super().objective(task, client, message)
+        if self.shift > 2:
+            raise RuntimeError("broken on purpose")
+        return plain if self.shift < 1 else lambda params, batch: self.shift * plain(params, batch)
+
+
+def test_a_broken_cell_fails_alone_and_the_others_stay_together(
+    tmp_path: Path, joint_calls: list[int]
+) -> None:
+    name = f"ggeur+{METHODS.resolve(Choosy)}"
+    given = [
+        row(name, 0.05, settings, shift=shift)
+        for settings, shift in zip(SETTINGS, (0.0, 3.0, 0.0, 0.0), strict=True)
+    ]
+    cells = with_steps(tmp_path, given)
+    sound = [cells[0], *cells[2:]]
+    alone(tmp_path / "alone", sound)
+    joint_calls.clear()
+    stack = run_together(tmp_path / "stack", cells)
+    assert {folder.path.name: str(error) for folder, error in stack.failed.items()} == {
+        cells[1].cell_id: "broken on purpose"
+    }
+    assert joint_calls.count(3) == ROUNDS
+    for cell in sound:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+@pytest.mark.parametrize("inner", ["fedavg", "scaffold"])
+def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path, joint_calls: list[int], inner: str) -> None:
+    cells = with_steps(tmp_path, rows(f"ggeur+{inner}"))
+    alone(tmp_path / "alone", cells)
+    conditions = Conditions(executor="stacked", checkpoint_seconds=0)
+    stack = CellStack(placed(tmp_path / "stack", cells), conditions)
+    for _ in range(3):
+        stack.advance()
+    stack.running[0].advance()  # as if the kill came between two checkpoints
+    del stack
+    again = CellStack(placed(tmp_path / "stack", cells), conditions)
+    assert sorted(cell.rounds_done for cell in again.running) == [3, 3, 3, 4]
+    joint_calls.clear()
+    while again.running:
+        again.advance()
+    assert joint_calls == [3, 4, 4]  # the one that was ahead joins
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_without_room_for_all_samples_cells_are_computed_apart(
+    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_sets, "may_have_parts", lambda _: False)
+    monkeypatch.setattr(sample_sets, "KEPT_BYTES", 2**10)
+    cells = with_steps(tmp_path, rows("ggeur+fedavg", SETTINGS[:2]))
+    assert_as_alone(tmp_path, cells, joint_calls)
+    assert joint_calls == [1] * 2 * ROUNDS
+
+
+def test_where_batches_come_from_one_place_all_samples_are_copied_there(
+    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample_sets, "may_have_parts", lambda _: False)
+    assert_as_alone(tmp_path, with_steps(tmp_path, rows("ggeur+fedavg")), joint_calls)
+    assert joint_calls == [len(SETTINGS)] * ROUNDS
+
+
+class Scaled(FedProx):
+    """Makes samples that depend on a number, and says nothing about its rounds."""
+
+    label = "Scaled"
+    scale: float = Field(default=1.0, gt=0)
+
+    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+        noise = torch.randn(own.x.shape, generator=draw)
+        return Samples(self.scale * own.x + 0.1 * noise, own.y)
+
+    def resamples(self) -> bool:
+        return False
+
+
+def test_numbers_may_decide_about_samples_and_rounds(tmp_path: Path, joint_calls: list[int]) -> None:
+    given = [
+        {"name": METHODS.resolve(Scaled), "label": str(scale), "set": {"scale": scale, "mu": scale}}
+        for scale in (0.5, 1.0, 1.5)
+    ]
+    assert_as_alone(tmp_path, with_steps(tmp_path, given), joint_calls)
+    assert joint_calls == [3] * ROUNDS
