@@ -37,7 +37,7 @@ class FedDyn(FedAvg):
         correction: Tree = client["g"]
 
         def loss(y: Tree, batch: Batch) -> Tensor:
-            distance = (y.only(task.trainable) - sent).sqnorm()
+            distance = y.only(task.trainable).sqdist(sent)
             corrected = plain(y, batch) + batch.term("correction", -correction.dot(y))
             return corrected + batch.term("proximal", self.alpha / 2 * distance)
 

@@ -26,7 +26,7 @@ class FedProx(FedAvg):
         sent = message["model"].only(task.trainable)
 
         def loss(y: Tree, batch: Batch) -> Tensor:
-            pull = self.mu / 2 * (y.only(task.trainable) - sent).sqnorm()
+            pull = self.mu / 2 * y.only(task.trainable).sqdist(sent)
             return plain(y, batch) + batch.term("proximal", pull)
 
         return loss

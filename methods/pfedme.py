@@ -44,7 +44,7 @@ class PFedMe(FedAvg):
             centre: Tree = w.only(names)
 
             def loss(y: Tree, batch: Batch, centre: Tree = centre) -> Tensor:
-                pull = self.lam / 2 * (y.only(names) - centre).sqnorm()
+                pull = self.lam / 2 * y.only(names).sqdist(centre)
                 return plain(y, batch) + batch.term("pull", pull)
 
             theta = task.train(theta, loss, [batch] * self.inner_steps, SGD(lr=self.personal_lr))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from methods.core.late_gradients import Product, postponed
 from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of
 
 
@@ -27,13 +30,48 @@ class Linear(nn.Linear):
         if levels != levels_of(self.bias) or shared not in (levels, levels[:-1]):
             return super().forward(x)
         with outside():  # as one operation on the stack, where `vmap` makes ten of it
-            weights, biases, inputs = stack_of(self.weight), stack_of(self.bias), stack_of(x)
-            shape = (*biases.shape, inputs.shape[-2])
-            if shared != levels:  # the cells' weights one below the other
-                weights, biases = weights.flatten(-3, -2), biases.flatten(-2, -1)
-            out = torch.baddbmm(
-                biases.reshape(-1, biases.shape[-1], 1),
-                weights.reshape(-1, *weights.shape[-2:]),
-                inputs.reshape(-1, *inputs.shape[-2:]).mT,
-            ).view(shape)
+            operands = stack_of(self.weight), stack_of(self.bias), stack_of(x)
+            late = shared != levels and _has_late_gradient(operands[0])
+            out = _ProductOfCells.apply(*operands) if late else _product(*operands)
         return one_of(out, levels).mT
+
+
+def _product(weights: Tensor, biases: Tensor, inputs: Tensor) -> Tensor:
+    """W xᵀ + b; cells that share their inputs have their weights one below the other."""
+    stacks = inputs.shape[:-2].numel()
+    product = torch.baddbmm(
+        biases.reshape(stacks, -1, 1),
+        weights.reshape(stacks, -1, weights.shape[-1]),
+        inputs.reshape(stacks, *inputs.shape[-2:]).mT,
+    )
+    return product.view(*biases.shape, inputs.shape[-2])
+
+
+def _has_late_gradient(weights: Tensor) -> bool:
+    """Whether it may be worthwhile: on a GPU gradients are gathered in a vector anyway."""
+    trained = weights.is_leaf and weights.requires_grad
+    return trained and weights.is_cpu and not torch.is_autocast_enabled("cpu")
+
+
+class _ProductOfCells(torch.autograd.Function):
+    """The same; the gradient of the weights can be added to what is there, as part of the product."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, biases: Tensor, inputs: Tensor) -> Tensor:
+        ctx.save_for_backward(weights, inputs)
+        return _product(weights, biases, inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor, Tensor | None]:
+        weights, inputs = ctx.saved_tensors
+        (gradient,) = gradients
+        stacks = inputs.shape[:-2].numel()
+        by_stack = gradient.reshape(stacks, -1, gradient.shape[-1])
+        of_weights, of_inputs = None, None
+        product = Product(by_stack, inputs.reshape(stacks, *inputs.shape[-2:]))
+        if not postponed(weights, product):
+            of_weights = torch.bmm(*product).view(weights.shape)
+        if ctx.needs_input_grad[2]:
+            rows = weights.reshape(stacks, -1, weights.shape[-1])
+            of_inputs = torch.bmm(rows.mT, by_stack).mT.reshape(inputs.shape)
+        return of_weights, gradient.sum(dim=-1), of_inputs

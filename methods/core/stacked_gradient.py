@@ -14,6 +14,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from methods.core.late_gradients import gradients
 from methods.core.stacking import in_stack, one_of, outside, present, stack_of, whole_stack
 
 Value: TypeAlias = Callable[[list[Tensor]], Tensor]
@@ -35,7 +36,7 @@ def quick_gradient(value: Value, params: list[Tensor]) -> list[Tensor]:
         leaves = [whole_stack(param, levels).detach().requires_grad_() for param in params]
     loss = value([one_of(leaf, levels.numbers) for leaf in leaves])
     with outside():
-        grads = torch.autograd.grad(stack_of(loss).sum(), leaves, materialize_grads=True)
+        grads = gradients(stack_of(loss).sum(), leaves)
     return [one_of(grad, levels.numbers) for grad in grads]
 
 

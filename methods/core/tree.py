@@ -10,14 +10,14 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
-from methods.core.squares import sum_of_squares
+from methods.core.squares import squared_distance, sum_of_squares
 from methods.core.stacking import in_stack
 
 Scalar: TypeAlias = float | Tensor
 
 
 class Tree(Mapping[str, Tensor]):
-    """An immutable mapping from names to tensors with + − × ÷, `dot` and `sqnorm`.
+    """An immutable mapping from names to tensors with + − × ÷, `dot`, `sqnorm` and `sqdist`.
 
     Integer tensors (such as the step counters of batch norm) take no part in sums: every operation passes
     them on from its left operand.
@@ -112,6 +112,15 @@ class Tree(Mapping[str, Tensor]):
 
     def sqnorm(self) -> Tensor:
         squares = [sum_of_squares(leaf) for leaf in self._leaves.values() if leaf.is_floating_point()]
+        return torch.stack(squares).sum()
+
+    def sqdist(self, other: Tree) -> Tensor:
+        """‖self − other‖², which costs less in a loss than the difference and its `sqnorm`."""
+        squares = [
+            squared_distance(leaf, other[name])
+            for name, leaf in self._leaves.items()
+            if leaf.is_floating_point()
+        ]
         return torch.stack(squares).sum()
 
     def norm(self) -> Tensor:
