@@ -56,8 +56,12 @@ def is_shared(tensor: Tensor) -> bool:
 
 
 def in_stack(tensor: Tensor) -> bool:
-    """The same, and we are inside `vmap`."""
-    return is_stacked(tensor) and maybe_current_level() is not None
+    """The same, and we are inside `vmap`s alone: `torch.func.grad` around them would miss what is outside."""
+    if not is_stacked(tensor) or maybe_current_level() is None:
+        return False
+    while is_batchedtensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return not is_functorch_wrapped_tensor(tensor)
 
 
 def levels_of(tensor: Tensor) -> tuple[int, ...]:

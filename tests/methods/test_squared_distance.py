@@ -123,6 +123,13 @@ def test_two_leaves_with_one_gradient_keep_their_own_parts() -> None:
     torch.testing.assert_close(of_a, (a + b).exp() + 2 * (a - x))
 
 
+@pytest.mark.parametrize("function", [squared_distance, lambda y, x: sum_of_squares(y - x)])
+def test_a_gradient_may_be_taken_around_the_stack(function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    y, x = drawn(CLIENTS), drawn()
+    found = grad(lambda y: vmap(function, in_dims=(0, None))(y, x).sum())(y)
+    torch.testing.assert_close(found, 2 * (y - x))
+
+
 def test_it_can_be_differentiated_twice() -> None:
     y, x = drawn(CLIENTS).requires_grad_(), drawn()
     (first,) = torch.autograd.grad(
