@@ -10,7 +10,7 @@ from pathlib import Path
 
 # From malloc.h of glibc.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
-_KEPT, _FROM_HEAP = 2**31 - 1, 2**30
+_KEPT, _FROM_HEAP = -1, 2**30
 _FROM_HEAP_AT_MOST = 2**25
 """Older releases of glibc refuse more."""
 
@@ -19,6 +19,14 @@ def peak_bytes() -> int:
     """The most memory that this process has had so far."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def present_bytes() -> int:
+    """The memory that this process has now, as far as the system tells."""
+    status = Path("/proc/self/statm")
+    if not status.is_file():
+        return peak_bytes()
+    return int(status.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def available_bytes() -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from mmap import PAGESIZE
 
 import torch
 
-from bench.memory import c_library, keep_freed_memory
+from bench.memory import c_library, keep_freed_memory, present_bytes, return_freed_memory
 
 _HUGE_PAGES = 14
 """From mman.h of Linux."""
@@ -21,6 +22,17 @@ def use_share(threads: int) -> None:
     keep_freed_memory()
     if libc := c_library():
         _use_huge_pages(libc)
+
+
+def keep_share(cpus: float) -> None:
+    """Call it between two pieces of work: freed memory beyond the share of so many CPUs is given back.
+
+    What is within it is kept. The next piece needs as much, and fetching a gigabyte from the system again
+    takes a second or more on a virtual machine.
+    """
+    share = min(1.0, cpus / (os.cpu_count() or 1))
+    if present_bytes() > share * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        return_freed_memory()
 
 
 def _use_huge_pages(libc: ctypes.CDLL) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ray import tune
 
 from bench.engine.cell_stack import Cells
+from bench.engine.process import keep_share
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.scheduling.desk import Desk, Job
@@ -93,6 +94,7 @@ class KeptTrial(tune.Trainable):
         if self._desk is not None:
             self._desk.clear()
         self._desk = self._failed = None
+        keep_share(self.job.conditions.cpus)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self.cleanup()

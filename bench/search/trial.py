@@ -26,6 +26,7 @@ class TrialRun:
         self.failure: Exception | None = None
         self.stopped = False
         self._total = cells[0][1].training.rounds
+        self._left_at: int | None = None
         self._finished = [folder.validations() for folder in self.folders if folder.is_done]
         self.running: list[CellRun] = []
 
@@ -36,6 +37,8 @@ class TrialRun:
     @property
     def rounds(self) -> int:
         """Those that all cells have behind them."""
+        if self._left_at is not None:
+            return self._left_at
         return min((cell.rounds_done for cell in self.running), default=self._total)
 
     @property
@@ -48,6 +51,13 @@ class TrialRun:
         """A cell is done."""
         self._finished.append(cell.validations)
         self.running.remove(cell)
+
+    def leave(self) -> list[CellRun]:
+        """End it before its time: lets go of its cells and of their samples, and returns them."""
+        self._left_at, cells = self.rounds, list(self.running)
+        for cell in cells:
+            self.let_go(cell)
+        return cells
 
 
 class TrialBatch:
@@ -114,8 +124,8 @@ class TrialBatch:
         self._leave(trial)
 
     def _leave(self, trial: TrialRun) -> None:
-        for stack in self._stacks:
-            for cell in trial.running:
+        for cell in trial.leave():
+            for stack in self._stacks:
                 stack.leave(cell)
 
     def _stop_some(self) -> None:
@@ -136,5 +146,5 @@ class TrialBatch:
 
 def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
     """Round → mean validation accuracy, of the rounds at which all cells were measured."""
-    common = set.intersection(*(set(cell) for cell in cells))
+    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
     return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]

@@ -27,16 +27,16 @@ class StackedHost(Host):
         self._computed: tuple[Task, Task] | None = None
         self._everybody: Pool | None = None
         self._may_fit = not self.resamples
-        self._source = self
+        self._other_source: StackedHost | None = None  # not itself: a cycle would keep samples in memory
 
     @property
     def source(self) -> StackedHost:
         """The host whose samples the clients train on: this one, or one that makes the same."""
-        return self._source
+        return self if self._other_source is None else self._other_source
 
     def share_samples(self, other: StackedHost) -> None:
         """Train on the samples of another host, which makes the same."""
-        self._source, self._everybody = other.source, None
+        self._other_source, self._everybody = other.source, None
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         ((replies,),) = train_together(number, [[Share(self, dict(messages))]])
