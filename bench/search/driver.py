@@ -46,10 +46,10 @@ def run_searches(
             configs = [cell.config for cell in each.search.cells({})]
             conditions = conditions_at(home, each.conditions, resources, configs)
             searches.append(RunningSearch(each, conditions, home, deaths))
-        # One trial waits while the others run, so that a process that is done goes on with it at once; not a
-        # stack of them, which had better be suggested when there is something to learn from.
+        # One trial waits while the others run, so that a process that is done goes on with it at once. It
+        # would run, too, if there is more room than may be used, and would use up the time of its search.
         stacked = any(running.stacks for running in searches)
-        waits = not stacked and resources.max_concurrent != processes
+        waits = resources.max_concurrent != processes and not (stacked and seconds)
         turns = _Turns(searches, processes, seconds)
         _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
         left = [running for running in searches if running.wants_another_attempt]
@@ -101,16 +101,21 @@ class _Turns(Searcher):
 
     def suggest(self, trial_id: str) -> Any:
         left = [running for running in self._searches if not running.is_over]
+        each = max(1, self._processes // max(1, sum(running.has_more for running in left)))
+        all_busy = sum(running.jobs_running for running in left) >= self._processes
         for running in self._in_turn(left):
+            if all_busy and running.stacks and running.jobs_running:
+                continue  # a stack that waits had better be suggested when there is something to learn from
             self._give_time(running, left)
-            if job := running.next_job(trial_id, processes=max(1, self._processes // len(left))):
+            if job := running.next_job(trial_id, processes=each):
                 self._by_trial[trial_id] = running
                 return {"job": job}
-        return None if any(running.may_go_on for running in left) else Searcher.FINISHED
+        waits = all_busy or any(running.may_go_on for running in left)
+        return None if waits else Searcher.FINISHED
 
     def _in_turn(self, left: Sequence[RunningSearch]) -> list[RunningSearch]:
-        """Of the first ones the one that has the fewest processes; the others wait, unless nobody can."""
-        first, others = left[: self._processes], left[self._processes :]
+        """First those that have the fewest processes, of as many as can run and one that waits."""
+        first, others = left[: self._processes + 1], left[self._processes + 1 :]
         return [*sorted(first, key=lambda running: running.jobs_running), *others]
 
     def _give_time(self, running: RunningSearch, left: Sequence[RunningSearch]) -> None:

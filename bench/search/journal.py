@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -48,6 +49,7 @@ class Journal:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._trials: dict[int, Trial] = {}
+        self._unwritten: list[dict[str, Any]] | None = None
         if file.exists():
             text = file.read_bytes()
             whole = text[: text.rfind(b"\n") + 1]
@@ -93,8 +95,28 @@ class Journal:
                 "search is made anew from its finished cells, which are kept"
             ) from error
 
+    @contextmanager
+    def in_one_write(self) -> Iterator[None]:
+        """Write down all that is noted inside in one go at the end, since each write waits for the disk."""
+        assert self._unwritten is None
+        self._unwritten = []
+        try:
+            yield
+        finally:
+            lines, self._unwritten = self._unwritten, None
+            self._append(lines)
+
     def _write(self, line: dict[str, Any]) -> None:
-        text = json.dumps(sealed(line), ensure_ascii=False) + "\n"
+        if self._unwritten is None:
+            self._append([line])
+        else:
+            self._unwritten.append(line)
+        self._take(line)
+
+    def _append(self, lines: Sequence[dict[str, Any]]) -> None:
+        if not lines:
+            return
+        text = "".join(json.dumps(sealed(line), ensure_ascii=False) + "\n" for line in lines)
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             size = self._file.stat().st_size if self._file.exists() else 0
@@ -104,16 +126,13 @@ class Journal:
                     stream.flush()
                     os.fsync(stream.fileno())
             except OSError:
-                os.truncate(
-                    self._file, size
-                )  # so that the next line does not begin in the middle of this one
+                os.truncate(self._file, size)  # so that the next line does not begin in the middle of one
                 raise
         except OSError as error:
             raise UserError(
                 f"cannot write {self._file}: {error.strerror}; make room there and run the same command "
                 "again to resume"
             ) from error
-        self._take(line)
 
     def _take(self, line: dict[str, Any]) -> None:
         number = line["trial"]

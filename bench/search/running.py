@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -83,6 +83,11 @@ class RunningSearch:
         return not self._running and (self.time_is_up or self._is_given_up or self._is_complete)
 
     @property
+    def has_more(self) -> bool:
+        """Whether there are trials that have not begun yet."""
+        return bool(self._waiting) or (not self._is_last_attempt and self._budget.left(self.journal))
+
+    @property
     def may_go_on(self) -> bool:
         """Whether early stops of what runs may still make room for further trials."""
         return self._limits.by_rounds and bool(self._running)
@@ -123,9 +128,10 @@ class RunningSearch:
         if self.time_is_up:
             return None
         chosen: list[Trial] = []
-        while len(chosen) < self._together(processes) and (trial := self._next()):
-            chosen.append(trial)
-            self._running.add(trial.number)
+        with self.journal.in_one_write():
+            while len(chosen) < self._together(processes) and (trial := self._next()):
+                chosen.append(trial)
+                self._running.add(trial.number)
         if not chosen:
             return None
         self._jobs[trial_id] = tuple(trial.number for trial in chosen)
@@ -143,7 +149,7 @@ class RunningSearch:
             return None
         if self._waiting:
             return self.journal[self._waiting.pop(0)]
-        if self._is_last_attempt or not self._budget.left(self.journal):
+        if not self.has_more:
             return None
         number = len(self.journal.trials)
         values = self.search.suggestion(number, self.journal.trials)
@@ -166,15 +172,16 @@ class RunningSearch:
         return Halving.after(self.search.grace, self.search.rounds, histories)
 
     def advanced(self, standings: Sequence[Standing]) -> None:
-        for trial in standings:
-            if trial.number in self._running:
-                self._watcher.advanced(trial.number, trial.rounds, trial.validation)
-                if trial.ended and len(standings) > 1:
-                    self._conclude(trial.number, trial.failed)
+        running = [trial for trial in standings if trial.number in self._running]
+        for trial in running:
+            self._watcher.advanced(trial.number, trial.rounds, trial.validation)
+        if len(standings) > 1:  # a configuration by itself ends with its job
+            self._conclude({trial.number: trial.failed for trial in running if trial.ended})
 
     def completed(self, trial_id: str, result: dict[str, Any] | None, error: bool) -> None:
         """A job has come to its end, if only because its process died or its time was up."""
         standings = {trial.number: trial for trial in (result or {}).get("trials", ())}
+        ended: dict[int, bool] = {}
         for number in self._jobs[trial_id]:
             if number not in self._running:
                 continue
@@ -184,29 +191,36 @@ class RunningSearch:
             elif result is None or (self.time_is_up and not failed and not self._is_done(number)):
                 self._running.discard(number)  # it never started, or goes on in another command
             else:
-                self._conclude(number, failed)
+                ended[number] = failed
+        self._conclude(ended)
         if self.is_over and not self._again:
             self._watcher.over()
 
     def _is_done(self, number: int) -> bool:
         return self.search.is_done(self.journal[number])
 
-    def _conclude(self, number: int, failed: bool) -> None:
-        """Write down how a configuration ended."""
+    def _conclude(self, ended: Mapping[int, bool]) -> None:
+        """Write down how configurations ended, and whether they failed; only then is anything removed."""
+        with self.journal.in_one_write():
+            trials = [self._write_end(number, failed) for number, failed in ended.items()]
+        for trial in trials:
+            if trial is not None:
+                for folder in self.search.folders(trial):
+                    folder.remove_checkpoints()
+                self._watcher.ended(trial)
+
+    def _write_end(self, number: int, failed: bool) -> Trial | None:
+        """None if its time was up before it was measured: it stays open."""
         self._running.discard(number)
         trial = self.journal[number]
         if failed:
             reason = reason_of(self.search, trial)
-            trial = self.journal.ended(number, "failed", None, rounds_of(self.search, trial), reason)
-        elif self._is_done(number):
-            trial = settle_done(self.search, self.journal, trial)
-        elif not (history := self.search.history(trial)):
-            return  # its time was up before it was measured: it stays open
-        else:
-            trial = self.journal.ended(number, "stopped", history[-1][1], rounds_of(self.search, trial))
-        for folder in self.search.folders(trial):
-            folder.remove_checkpoints()
-        self._watcher.ended(trial)
+            return self.journal.ended(number, "failed", None, rounds_of(self.search, trial), reason)
+        if self._is_done(number):
+            return settle_done(self.search, self.journal, trial)
+        if not (history := self.search.history(trial)):
+            return None
+        return self.journal.ended(number, "stopped", history[-1][1], rounds_of(self.search, trial))
 
     def _lose(self, number: int, trial_id: str) -> None:
         """Its process came to an end: what failed by itself is concluded, the rest tried again or left open.
@@ -215,7 +229,7 @@ class RunningSearch:
         """
         alone = len(self._jobs[trial_id]) == 1
         if alone and reason_of(self.search, self.journal[number]):
-            self._conclude(number, failed=True)
+            self._conclude({number: True})
             return
         self._running.discard(number)
         if not self._is_last_attempt and (not alone or self._deaths.was_for_memory(trial_id)):

@@ -146,3 +146,19 @@ def test_what_failed_in_an_earlier_command_does_not_end_the_next(tmp_path: Path)
         again.suggested(number, {})
         again.ended(number, "failed", None, 0, "diverged: and so it is")
     assert repeated_failure(again, limits) == "diverged"
+
+
+def test_what_is_noted_together_is_on_the_disk_afterwards(tmp_path: Path) -> None:
+    file = tmp_path / "trials.jsonl"
+    noted = Journal(file)
+    with noted.in_one_write():
+        noted.suggested(0, {})
+        noted.suggested(1, {"mu": 0.1})
+        assert [trial.number for trial in noted.trials] == [0, 1]
+        assert not file.exists()
+    noted.ended(0, "finished", 0.5, 4)
+    assert Journal(file).trials == noted.trials
+    with pytest.raises(RuntimeError), noted.in_one_write():
+        noted.ended(1, "finished", 0.6, 4)
+        raise RuntimeError("in the middle")
+    assert Journal(file).trials == noted.trials
