@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bench.engine.federation import Federation
-from bench.engine.hosts import stacked
+from bench.engine.hosts import base, stacked
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -219,6 +219,7 @@ def test_stacked_is_the_loop_with_and_without_room(
 ) -> None:
     """With room for the samples of one client only, groups of clients follow each other."""
     monkeypatch.setattr(stacked, "KEPT_BYTES", room)
+    monkeypatch.setattr(base, "available_bytes", lambda: base.SPARE * room)
     method = GGEUR(inner=inner, samples_per_class=20, resample=resample)
     ends = []
     for kind in (LoopHost, StackedHost):

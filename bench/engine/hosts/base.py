@@ -22,6 +22,7 @@ from bench.engine.evaluation import Judging, Scores, score
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
+from bench.memory import available_bytes
 from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
@@ -29,7 +30,14 @@ from methods.core.optional import MakesSamples, SeparatesRounds
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
-"""How many bytes of samples made by a method a host keeps between rounds."""
+"""How many bytes of samples made by a method a host keeps between rounds, at most."""
+SPARE = 4
+"""They must not take more than this fraction of what the machine has left: other cells make some, too."""
+
+
+def kept_bytes(device: torch.device) -> int:
+    """How many of these bytes may be kept now; the rest is made again from the same seed each round."""
+    return min(KEPT_BYTES, available_bytes() // SPARE) if device.type == "cpu" else KEPT_BYTES
 
 
 class Asked(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bench.engine.hosts.base import KEPT_BYTES, Host, merged
+from bench.engine.hosts.base import KEPT_BYTES, Host, kept_bytes, merged
 from bench.engine.hosts.pool import Pool
 from bench.engine.hosts.replies import StackedReplies
 from bench.engine.hosts.together import Share, train_together
@@ -84,11 +84,11 @@ class StackedHost(Host):
 
     def _pool_of_all(self) -> Pool | None:
         made: dict[int, Samples] = {}
-        made_bytes = 0
+        made_bytes, room = 0, kept_bytes(self.problem.task.device)
         for client, own in self.problem.train.items():
             made[client] = self.made(client, number=0)
             made_bytes += 0 if made[client] is own else made[client].bytes
-            if made_bytes > KEPT_BYTES:
+            if made_bytes > room:
                 return None
         return Pool.of_made(made) if self.makes else Pool.of({client: [own] for client, own in made.items()})
 

@@ -49,3 +49,28 @@ def test_freed_memory_is_kept_in_huge_pages_and_one_thread_is_used() -> None:
     assert int(found["faults"]) < 100, "10 blocks of 16 MiB have 40,960 pages of 4 KiB"
     assert found["advised"] == "True"
     assert found["threads"] == "1"
+
+
+AFTER_TWO_JOBS = """
+import os
+import torch
+from bench.engine.process import keep_share, use_share
+from bench.memory import present_bytes
+
+use_share(threads=1)
+job = torch.ones(2**27)  # 512 MiB
+used = present_bytes()
+del job
+keep_share(cpus=os.cpu_count())
+print("kept", present_bytes() > used - 2**27)
+keep_share(cpus=0)
+print("returned", present_bytes() < used - 2**28)
+"""
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="no Linux with huge pages")
+def test_a_process_keeps_no_more_freed_memory_than_its_share() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", AFTER_TWO_JOBS], capture_output=True, text=True, check=True
+    ).stdout
+    assert printed.split() == ["kept", "True", "returned", "True"]
