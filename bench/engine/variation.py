@@ -11,7 +11,7 @@ from torch import Tensor
 
 from methods.base import FedAlgorithm, Task
 from methods.core.optimisers import Optimiser
-from methods.core.optional import SeparatesRounds
+from methods.core.optional import separates_rounds
 
 Path: TypeAlias = tuple[str, ...]
 """Names of fields, from the outside to the inside."""
@@ -33,13 +33,12 @@ class Setting(NamedTuple):
 
     def in_rounds(self) -> Setting:
         """Without what makes no difference to rounds, as far as the method says."""
-        if not isinstance(self.method, SeparatesRounds):
-            return self
-        return self._replace(method=self.method.in_rounds())
+        method: Any = self.method
+        return self._replace(method=method.in_rounds()) if separates_rounds(type(self.method)) else self
 
     def makes_as(self, other: Setting) -> bool:
         """Whether the method promises to make the same samples as another that it fits together with."""
-        if not isinstance(self.method, SeparatesRounds):
+        if not separates_rounds(type(self.method)):
             return self.method == other.method
         numbers = Variation.among([self, other]).numbers.items()
         changed = self

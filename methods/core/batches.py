@@ -190,10 +190,10 @@ class PaddedBatches(NamedTuple):
     prepare: Preparation | None = None
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
-        of_all = self._of_all_steps()
+        of_all = self._of_all_steps() if self.order.shape[0] > 1 or self.y.device.type != "cpu" else None
         uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
         for step in range(self.order.shape[0]):
-            at, labels, key, shares = of_all.of(step)
+            at, labels, key, shares = of_all.of(step) if of_all else self._of(step)
             batch = Batch(
                 rows(self.x, at),
                 labels,
@@ -207,6 +207,10 @@ class PaddedBatches(NamedTuple):
             )
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
+
+    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, None]:
+        at = self.order[step]
+        return at, rows(self.y, at), self.key + step, None
 
     def _of_all_steps(self) -> _Steps:
         """What is small, computed for all steps at once: operations cost more to start than to do."""

@@ -6,7 +6,8 @@ A method offers one of them by having its functions. Wrappers offer what the met
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from torch import Generator, Tensor
 
@@ -43,6 +44,12 @@ class SeparatesRounds(Protocol):
 
     def seen_in_rounds(self, client: State) -> State:
         """The entries of a client's private state that its work in a round reads."""
+
+
+@cache
+def separates_rounds(kind: Any) -> bool:
+    """Whether methods of this class do; `isinstance` with a protocol is too slow to ask for every client."""
+    return issubclass(kind, SeparatesRounds)
 
 
 @runtime_checkable

@@ -26,7 +26,7 @@ from bench.memory import available_bytes
 from methods.base import Message, Reply, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import MakesSamples, SeparatesRounds
+from methods.core.optional import MakesSamples, separates_rounds
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -215,7 +215,7 @@ class Host(ABC):
         states = [(list(host._states), list(map(id, leaves_of(host._states)))) for host in makers]
         if states[0] == states[1] and alike:
             return True
-        if not alike and isinstance(self._maker, SeparatesRounds):
+        if not alike and separates_rounds(type(self._maker)):
             return False  # or only by chance
         return all(
             torch.equal(mine, theirs)
@@ -230,8 +230,9 @@ class Host(ABC):
 
     def seen_in_rounds(self, client: int) -> State:
         """What a client's work in a round reads of its private state."""
-        method, state = self.problem.method, self.state(client)
-        return method.seen_in_rounds(state) if isinstance(method, SeparatesRounds) else state
+        method: Any = self.problem.method
+        state = self.state(client)
+        return method.seen_in_rounds(state) if separates_rounds(type(self.problem.method)) else state
 
     def states(self) -> dict[int, State]:
         """The private states of the clients that have one of their own by now."""
