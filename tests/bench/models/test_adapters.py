@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from pydantic import ValidationError
 from torch import nn
-from torch.func import functional_call, vmap
+from torch.func import functional_call
 
 from bench.contract.models import Vit
 from bench.contract.stage import samples
@@ -25,7 +23,6 @@ from bench.models import model_spec
 from bench.models.adapters import ALIASES, PROVEN, AdapterSpec, with_adapter
 from bench.models.base import seeded_model
 from methods.core.optimisers import Adam
-from methods.core.stacked_gradient import plain_gradient, quick_gradient
 from methods.core.task import Task, initial_tree
 from methods.fedlora import FedLoRA
 from methods.fedsdg import FedSDG
@@ -46,21 +43,16 @@ def task_with(model: SplitModel) -> Task:
 # One layer
 
 
-NARROW, WIDE = (5, 4), (40, 48)
-
-
-def layer_and_values(
-    size: tuple[int, int] = NARROW,
-) -> tuple[nn.Module, dict[str, torch.Tensor], torch.Tensor]:
+def layer_and_values() -> tuple[nn.Module, dict[str, torch.Tensor], torch.Tensor]:
     draw = torch.Generator().manual_seed(0)
-    model = nn.Sequential(nn.Linear(*size))
+    model = nn.Sequential(nn.Linear(5, 4))
     with_adapter(model, AdapterSpec(r=2, alpha=6.0), targets=["0"])
-    shapes = {"A": (2, size[0]), "B": (size[1], 2)}
+    shapes = {"A": (2, 5), "B": (4, 2)}
     values = {
         f"lora_{factor}.{adapter}.weight": torch.randn(shapes[factor], generator=draw)
         for adapter, factor in itertools.product(("shared", "private"), "AB")
     }
-    return model[0], values, torch.randn(3, size[0], generator=draw)
+    return model[0], values, torch.randn(3, 5, generator=draw)
 
 
 def test_branches_are_summed() -> None:
@@ -76,44 +68,6 @@ def test_branches_are_summed() -> None:
     np.testing.assert_allclose(both, expected + branch["private"], atol=1e-5)
     shared = {name: value for name, value in values.items() if "shared" in name}
     np.testing.assert_allclose(functional_call(layer, shared, (x,)).detach(), expected, atol=1e-5)
-
-
-def test_a_wide_layer_multiplies_with_the_factors_one_after_the_other() -> None:
-    layer, values, x = layer_and_values(WIDE)
-    a = torch.cat([values[f"lora_A.{name}.weight"] for name in ("shared", "private")])
-    b = torch.cat([3.0 * values[f"lora_B.{name}.weight"] for name in ("shared", "private")], dim=1)
-    frozen: torch.Tensor = layer.base_layer(x)  # type: ignore[operator]
-    assert torch.equal(functional_call(layer, values, (x,)), frozen + F.linear(F.linear(x, a), b))
-
-
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-@pytest.mark.parametrize("gradient", [quick_gradient, plain_gradient])
-def test_the_factors_of_every_client_and_cell_get_their_own_gradients(
-    size: tuple[int, int], gradient: Callable[..., list[torch.Tensor]]
-) -> None:
-    layer, values, x = layer_and_values(size)
-    draw = torch.Generator().manual_seed(1)
-    factors = [torch.randn(3, 2, *value.shape, generator=draw) for value in values.values()]
-    inputs = torch.randn(3, *x.shape, generator=draw)
-
-    def value(x: torch.Tensor, leaves: list[torch.Tensor]) -> torch.Tensor:
-        out: torch.Tensor = functional_call(layer, dict(zip(values, leaves, strict=True)), (x,))
-        return (out / 20).tanh().square().sum()
-
-    def of_one(x: torch.Tensor, *leaves: torch.Tensor) -> list[torch.Tensor]:
-        return gradient(lambda each: value(x, each), list(leaves))
-
-    of_client = vmap(of_one, in_dims=(None, *[0] * len(factors)))
-    of_all, of_first_cells = (
-        vmap(of_client)(inputs, *factors),
-        vmap(of_one)(inputs, *(f[:, 0] for f in factors)),
-    )
-    for client, cell in itertools.product(range(3), range(2)):
-        leaves = [factor[client, cell].clone().requires_grad_() for factor in factors]
-        expected = torch.autograd.grad(value(inputs[client], leaves), leaves)
-        torch.testing.assert_close([found[client, cell] for found in of_all], list(expected))
-        if cell == 0:
-            torch.testing.assert_close([found[client] for found in of_first_cells], list(expected))
 
 
 def test_a_private_branch_leaves_no_trace_in_the_model() -> None:
