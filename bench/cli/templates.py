@@ -50,7 +50,7 @@ class CLASS(FedAvg):
 
         def loss(params: Tree, batch: Batch) -> Tensor:
             # average over samples with batch.mean(...), which leaves out padding
-            return cross_entropy(params, batch) + self.mu / 2 * (params.only(task.trainable) - sent).sqnorm()
+            return cross_entropy(params, batch) + self.mu / 2 * params.only(task.trainable).sqdist(sent)
 
         return loss
 ''',

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import Field
 
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
@@ -17,6 +18,8 @@ from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
+from methods.base import Loss, Message, State, Task
+from methods.fedprox import FedProx
 from tests.kit.cli import TINY, write_suite
 
 ROUNDS = 6
@@ -80,3 +83,16 @@ def count_joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(computed_together, "stacked_outcome", counted)
     return sizes
+
+
+class Choosy(FedProx):
+    """Has a number that decides what is computed, and one that breaks it."""
+
+    label = "Choosy"
+    shift: float = Field(default=0.0, ge=0)
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        plain = super().objective(task, client, message)
+        if self.shift > 2:
+            raise RuntimeError("broken on purpose")
+        return plain if self.shift < 1 else lambda params, batch: self.shift * plain(params, batch)

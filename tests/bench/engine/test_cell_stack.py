@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import Field
 
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
@@ -16,10 +15,9 @@ from bench.engine.executors import cells_at_once
 from bench.records.cell_folder import CellFolder
 from bench.scheduling.stacks import stacks
 from bench.suite.methods import METHODS
-from methods.base import Loss, Message, State, Task
-from methods.fedprox import FedProx
 from tests.kit.cell_stacks import (
     ROUNDS,
+    Choosy,
     alone,
     assert_same,
     cells_of,
@@ -112,19 +110,6 @@ def test_a_cell_that_diverges_leaves_the_others_alone(tmp_path: Path) -> None:
     for cell in cells:
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
     assert CellFolder(tmp_path / "stack" / cells[1].cell_id).rounds()[-1].dropped > 0
-
-
-class Choosy(FedProx):
-    """Has a number that decides what is computed, and one that breaks it."""
-
-    label = "Choosy"
-    shift: float = Field(default=0.0, ge=0)
-
-    def objective(self, task: Task, client: State, message: Message) -> Loss:
-        plain = super().objective(task, client, message)
-        if self.shift > 2:
-            raise RuntimeError("broken on purpose")
-        return plain if self.shift < 1 else lambda params, batch: self.shift * plain(params, batch)
 
 
 def test_numbers_that_steer_divide_a_stack_and_a_broken_cell_fails_alone(

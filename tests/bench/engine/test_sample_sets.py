@@ -19,11 +19,12 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
-from methods.base import Loss, Message, Samples, State, Task
+from methods.base import Samples, State, Task
 from methods.fedprox import FedProx
 from methods.wrappers.ggeur import GGEUR
 from tests.kit.cell_stacks import (
     ROUNDS,
+    Choosy,
     alone,
     assert_same,
     cells_of,
@@ -199,19 +200,6 @@ def test_a_cell_that_diverges_leaves_the_others_alone(tmp_path: Path, joint_call
     assert_as_alone(tmp_path, cells, joint_calls)
     assert joint_calls == [len(SETTINGS)] * ROUNDS
     assert CellFolder(tmp_path / "stack" / cells[1].cell_id).rounds()[-1].dropped > 0
-
-
-class Choosy(FedProx):
-    """Has a number that decides what is computed, and one that breaks it."""
-
-    label = "Choosy"
-    shift: float = Field(default=0.0, ge=0)
-
-    def objective(self, task: Task, client: State, message: Message) -> Loss:
-        plain = super().objective(task, client, message)
-        if self.shift > 2:
-            raise RuntimeError("broken on purpose")
-        return plain if self.shift < 1 else lambda params, batch: self.shift * plain(params, batch)
 
 
 def test_a_broken_cell_fails_alone_and_the_others_stay_together(
