@@ -222,7 +222,7 @@ def test_a_search_uses_two_nodes_and_survives_the_loss_of_one(tmp_path: Path) ->
         finally:
             del os.environ["PYTHONPATH"]
             cluster.shutdown()
-        assert "2 at once (Ray has 2 CPU)" in out
+        assert "2 at once (Ray has 2 CPU: room for 1 on each of 2 nodes)" in out
         later = {line["node"] for line in package.rounds if line["started"] > lost + ORPHANED}
         assert len(later) == 1
         assert computed_again(package.rounds, work.standings) == []
