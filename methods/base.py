@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from methods.core.batches import Batch, Batches, Samples
+from methods.core.batches import Batch, Batches, LateSamples, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
 from methods.core.losses import cross_entropy
 from methods.core.optimisers import Optimiser
@@ -23,6 +23,7 @@ __all__ = [
     "Batches",
     "Exchange",
     "FedAlgorithm",
+    "LateSamples",
     "Loss",
     "Message",
     "Prelude",

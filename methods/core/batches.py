@@ -13,9 +13,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from methods.core.late_rows import LateRows
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
-from methods.core.rows import Source, rows
+from methods.core.rows import Source, placed, rows
 from methods.core.stacking import rows_in_turn
 
 
@@ -26,6 +27,21 @@ class Samples(NamedTuple):
     @property
     def bytes(self) -> int:
         return self.x.nbytes + self.y.nbytes
+
+
+class LateSamples(NamedTuple):
+    """Samples whose inputs are made when a client comes to them."""
+
+    x: LateRows
+    y: Tensor
+
+    @property
+    def bytes(self) -> int:
+        """When all of them have been made."""
+        return self.x.nbytes + self.y.nbytes
+
+    def all(self) -> Samples:
+        return Samples(self.x.all(), self.y)
 
 
 class Mixed(NamedTuple):
@@ -157,16 +173,17 @@ class RaggedBatches:
 
 
 class _Steps(NamedTuple):
-    """Positions, labels, keys and shares of every step of a client."""
+    """Positions, where the samples at these are, labels, keys and shares of every step of a client."""
 
     order: list[Tensor]
+    places: list[Tensor]
     labels: list[Tensor]
     keys: Tensor
     shares: Tensor | None
 
-    def of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    def of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         shares = None if self.shares is None else self.shares[step]
-        return self.order[step], self.labels[step], self.keys[step], shares
+        return self.order[step], self.places[step], self.labels[step], self.keys[step], shares
 
 
 class PaddedBatches(NamedTuple):
@@ -193,9 +210,9 @@ class PaddedBatches(NamedTuple):
         of_all = self._of_all_steps() if self.order.shape[0] > 1 or self.y.device.type != "cpu" else None
         uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
         for step in range(self.order.shape[0]):
-            at, labels, key, shares = of_all.of(step) if of_all else self._of(step)
+            at, place, labels, key, shares = of_all.of(step) if of_all else self._of(step)
             batch = Batch(
-                rows(self.x, at),
+                rows(self.x, place),
                 labels,
                 None if self.mask is None else self.mask[step],
                 None if self.live is None or step < uneven else self.live[step - uneven],
@@ -208,17 +225,19 @@ class PaddedBatches(NamedTuple):
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
 
-    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, None]:
+    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         at = self.order[step]
-        return at, rows(self.y, at), self.key + step, None
+        return at, placed(self.x, at), rows(self.y, at), self.key + step, None
 
     def _of_all_steps(self) -> _Steps:
         """What is small, computed for all steps at once: operations cost more to start than to do."""
         shares = None
         if self.mask is not None and self.y.device.type != "cpu":
             shares = self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        order, places = rows_in_turn(self.order), placed(self.x, self.order)
         return _Steps(
-            rows_in_turn(self.order),
+            order,
+            order if places is self.order else rows_in_turn(places),
             rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape)),
             self.key + torch.arange(self.order.shape[0], device=self.y.device),
             shares,
@@ -228,7 +247,7 @@ class PaddedBatches(NamedTuple):
         for first in range(0, self.most, PIECE):
             number = torch.arange(first, min(first + PIECE, self.most), device=self.y.device)
             at = self.start + torch.minimum(number, self.samples - 1)
-            x, y = rows(self.x, at), rows(self.y, at)
+            x, y = rows(self.x, placed(self.x, at)), rows(self.y, at)
             real = (number < self.samples).to(torch.get_default_dtype())
             yield Batch(x, y, real, stacked=True, at=number)
 

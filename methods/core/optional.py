@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checka
 
 from torch import Generator, Tensor
 
-from methods.core.batches import Batches, Samples
+from methods.core.batches import Batches, LateSamples, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class MakesSamples(Protocol):
     """A method whose clients train on other samples than their own."""
 
-    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+    def training_samples(
+        self, task: Task, client: State, own: Samples, draw: Generator
+    ) -> Samples | LateSamples:
         """What a client trains on, given its private state, its own samples and a source of randomness."""
 
     def resamples(self) -> bool:

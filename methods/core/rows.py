@@ -9,44 +9,70 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from methods.core.late_rows import LateRows
 from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
 
 
 class Pieces(NamedTuple):
-    """Several tensors that the clients of a stack take their rows from.
+    """Several tables that the clients of a stack take their rows from.
 
     Each serves some clients that stand next to each other; their positions count from its beginning.
     """
 
-    tensors: Sequence[Tensor]
+    tables: Sequence[Tensor | LateRows]
     clients: Sequence[int]
     """How many clients each of them serves."""
 
     @property
     def device(self) -> torch.device:
-        return self.tensors[0].device
+        return self.tables[0].device
 
-    def at(self, positions: Tensor) -> Tensor:
-        """The rows at these positions, client by client."""
-        bounds = pairwise(accumulate(self.clients, initial=0))
-        served = [positions[first:last].reshape(-1) for first, last in bounds]
-        first = self.tensors[0]
+    def at(self, places: Tensor) -> Tensor:
+        """The rows at these places, client by client."""
+        served = [own.reshape(-1) for own in self._by_table(places)]
+        tables = [_stored(table) for table in self.tables]
+        first = tables[0]
         if first.dim() > 2:
-            found = torch.cat([_copied(x, at) for x, at in zip(self.tensors, served, strict=True)])
+            found = torch.cat([_copied(x, at) for x, at in zip(tables, served, strict=True)])
         else:
-            found = first.new_empty(positions.numel(), *first.shape[1:])
-            places = found.split([len(at) for at in served])
-            for x, at, place in zip(self.tensors, served, places, strict=True):
-                torch.index_select(x, 0, at, out=place)
-        return found.view(*positions.shape, *first.shape[1:])
+            found = first.new_empty(places.numel(), *first.shape[1:])
+            parts = found.split([len(at) for at in served])
+            for x, at, part in zip(tables, served, parts, strict=True):
+                torch.index_select(x, 0, at, out=part)
+        return found.view(*places.shape, *first.shape[1:])
+
+    def placed(self, positions: Tensor) -> Tensor:
+        """Where the rows at these positions are, client by client; late ones are made."""
+        if not any(isinstance(table, LateRows) for table in self.tables):
+            return positions
+        served = zip(self.tables, self._by_table(positions), strict=True)
+        return torch.cat([x.placed(at) if isinstance(x, LateRows) else at for x, at in served])
+
+    def _by_table(self, positions: Tensor) -> list[Tensor]:
+        """Those of the clients that each table serves."""
+        return [positions[first:last] for first, last in pairwise(accumulate(self.clients, initial=0))]
 
 
-Source: TypeAlias = Tensor | Pieces
+Source: TypeAlias = Tensor | LateRows | Pieces
 """What rows are taken from."""
 
 
+def placed(x: Source, at: Tensor) -> Tensor:
+    """Where the rows at these positions are, for `rows`; late ones are made now, those of a whole round best
+    in one go."""
+    if isinstance(x, Tensor):
+        return at
+    if not in_stack(at):
+        return x.placed(at)
+    levels = levels_of(at)
+    with outside():
+        places = x.placed(stack_of(at))
+    return one_of(places, levels)
+
+
 def rows(x: Source, at: Tensor) -> Tensor:
-    """x[at] along the first dimension; `at` may be of one client in a stack that has one pool x."""
+    """Rows by their places; `at` may be of one client in a stack that has one pool x."""
+    x = x if isinstance(x, Pieces) else _stored(x)
     if isinstance(x, Tensor) and not in_stack(at):
         return _copied(x, at)
     levels = levels_of(at)
@@ -57,6 +83,10 @@ def rows(x: Source, at: Tensor) -> Tensor:
         else:
             copied = _copied(x, positions.reshape(-1)).view(*positions.shape, *x.shape[1:])
     return one_of(copied, levels)
+
+
+def _stored(table: Tensor | LateRows) -> Tensor:
+    return table.stored if isinstance(table, LateRows) else table
 
 
 def _copied(x: Tensor, at: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from methods.base import (
     Batches,
     Exchange,
     FedAlgorithm,
+    LateSamples,
     Loss,
     Message,
     Prelude,
@@ -122,7 +123,9 @@ class Wrapper(FedAlgorithm):
 
 
 class _WithSamples(Wrapper):
-    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+    def training_samples(
+        self, task: Task, client: State, own: Samples, draw: Generator
+    ) -> Samples | LateSamples:
         assert isinstance(self.trained, MakesSamples)
         return self.trained.training_samples(task, inner(client), own, draw)
 

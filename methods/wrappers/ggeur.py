@@ -30,14 +30,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
-from methods.base import Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
+from methods.base import Batches, FedAlgorithm, LateSamples, Message, Prelude, Reply, Samples, State, Task
 from methods.core.fields import option
+from methods.core.late_rows import Given, LateRows, chosen
 from methods.core.optimisers import Optimiser
 from methods.fedavg import FedAvg
 from methods.shared.geometry import (
@@ -132,33 +134,32 @@ class GGEUR(Wrapper):
     def resamples(self) -> bool:
         return self.resample == "epoch"
 
-    def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
+    def training_samples(
+        self, task: Task, client: State, own: Samples, draw: Generator
+    ) -> Samples | LateSamples:
         if "shared" not in client:
             return own
         several = len(set(self.domain_numbers(task))) > 1
         target = self.step1_samples if several else self.samples_per_class
         labels = torch.nonzero(client["shared"]["known"])[:, 0].tolist()
-        centres = [self.centres(client, own, label, target) for label in labels]
-        counts = [sum(each.added for each in of_class) for of_class in centres]
-        # Written where they stay: copies of hundreds of megabytes take longer than the noise.
-        x = client["shared"]["axes"]["eigenvectors"].new_empty(len(own.x) + sum(counts), own.x.shape[1])
-        x[: len(own.x)] = own.x
-        places = x[len(own.x) :].split(counts)
-        for label, place, of_class in zip(labels, places, centres, strict=True):
-            self.noise(client["shared"]["axes"], label, draw, into=place)
-            for each, part in zip(of_class, place.split([each.added for each in of_class]), strict=True):
-                each.move(part)
-        added = own.y.new_tensor(labels).repeat_interleave(own.y.new_tensor(counts))
-        return Samples(x, torch.cat([own.y, added]))
+        added = [self.added(client, own, label, target, draw) for label in labels]
+        counts = own.y.new_tensor([len(each) for each in added])
+        of_added = own.y.new_tensor(labels).repeat_interleave(counts)
+        floats = client["shared"]["axes"]["eigenvectors"].new_empty(0, own.x.shape[1])
+        return LateSamples(LateRows([Given(own.x), *added], like=floats), torch.cat([own.y, of_added]))
 
-    def centres(self, client: State, own: Samples, label: int, target: int) -> list[Centres]:
-        """What a client's samples of a class are added around."""
+    def added(self, client: State, own: Samples, label: int, target: int, draw: Generator) -> Around:
+        """What a client adds to its samples of a class."""
         members = own.x[own.y == label]
-        found = [Centres(members, self.missing(len(members), target))]
+        centres = [Centres(members, self.missing(len(members), target))]
         if "prototypes" in client:
             there = client["prototypes"][client["has_prototype"][:, label], label]
-            found += [Centres(mean[None], self.step2_samples) for mean in there]
-        return found
+            centres += [Centres(mean[None], self.step2_samples) for mean in there]
+        values, vectors = (client["shared"]["axes"][key][label] for key in Axes._fields)
+        scale = values.sqrt() if self.noise_scale == "sqrt" else values
+        count = sum(each.added for each in centres)
+        noise = torch.randn(count, len(values), generator=draw).to(values.device)
+        return Around(centres, noise.mul_(scale), vectors)
 
     def in_rounds(self) -> Self:
         fields = type(self).model_fields.items()
@@ -174,13 +175,6 @@ class GGEUR(Wrapper):
         if self.samples_per_original is not None:
             return self.samples_per_original * held
         return max(0, target - held) if held else 0
-
-    def noise(self, axes: Mapping[str, Tensor], label: int, draw: Generator, into: Tensor) -> None:
-        """ε·√λ·Vᵀ: deviations from a centre."""
-        values, vectors = (axes[key][label] for key in Axes._fields)
-        scale = values.sqrt() if self.noise_scale == "sqrt" else values
-        epsilon = torch.randn(len(into), len(values), generator=draw).to(values.device)
-        torch.mm(epsilon.mul_(scale), vectors.T, out=into)
 
     def domain_numbers(self, task: Task) -> tuple[int, ...]:
         """Client → domain, counted without gaps; all 0 where domains do not matter."""
@@ -201,12 +195,42 @@ class Centres(NamedTuple):
     points: Tensor
     added: int
 
-    def move(self, deviations: Tensor) -> None:
-        """Add the centres to their samples' deviations, in place."""
-        if self.added:
-            whole = self.added - self.added % len(self.points)
-            deviations[:whole].view(-1, *self.points.shape).add_(self.points)
-            deviations[whole:].add_(self.points[: self.added - whole])
+    def of_each(self) -> Tensor:
+        """Sample → its point."""
+        return torch.arange(self.added, device=self.points.device) % max(1, len(self.points))
+
+
+class Around:
+    """Samples of one class around some centres: X + (ε·√λ)Vᵀ."""
+
+    def __init__(self, centres: Sequence[Centres], noise: Tensor, vectors: Tensor) -> None:
+        """`noise`: ε·√λ; `vectors`: V."""
+        self._noise, self._vectors = noise, vectors
+        self._points = torch.cat([each.points for each in centres])
+        starts = accumulate((len(each.points) for each in centres[:-1]), initial=0)
+        self._centre = torch.cat(
+            [start + each.of_each() for start, each in zip(starts, centres, strict=True)]
+        )
+
+    def __len__(self) -> int:
+        return len(self._noise)
+
+    @property
+    def nbytes(self) -> int:
+        return self._noise.nbytes + self._centre.nbytes
+
+    def write(self, rows: Tensor | None, into: Tensor) -> None:
+        noise = chosen(self._noise, rows)
+        if len(noise) < FEWEST:
+            padding = noise.new_zeros(FEWEST - len(noise), noise.shape[1])
+            into.copy_(torch.mm(torch.cat([noise, padding]), self._vectors.T)[: len(into)])
+        else:
+            torch.mm(noise, self._vectors.T, out=into)
+        into += self._points.index_select(0, chosen(self._centre, rows))
+
+
+FEWEST = 16
+"""Rows from which on a product is the same, bit for bit, whichever rows are computed together."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from methods.core.batches import Samples
+from methods.core.batches import LateSamples, Samples
 from methods.core.rows import Pieces, Source
 from methods.core.stacking import AVAILABLE
 
@@ -53,7 +54,7 @@ class Sources(NamedTuple):
 class Pool:
     """The samples of several clients, one after the other, in one part or several."""
 
-    parts: Sequence[Samples]
+    parts: Sequence[Samples | LateSamples]
     clients: Mapping[Hashable, Place]
     """A client's number, with that of its set of samples where there are several, → where its samples are."""
     renewed: bool = False
@@ -71,21 +72,24 @@ class Pool:
         return cls([_in_one(pieces)], places, renewed)
 
     @classmethod
-    def of_made(cls, samples: Mapping[int, Samples]) -> Pool:
-        """Of samples that nobody else keeps: large ones stay where they are."""
-        apart = {
-            client: each
-            for client, each in samples.items()
-            if each.bytes >= LARGE and each.x.dim() == 2 and may_have_parts(each.y.device)
-        }
-        together = {client: [each] for client, each in samples.items() if client not in apart}
+    def of_made(cls, samples: Mapping[int, Samples | LateSamples]) -> Pool:
+        """Of samples that nobody else keeps: large ones stay where they are, and may be made late."""
+        apart: dict[int, Samples | LateSamples] = {}
+        together: dict[int, list[Samples]] = {}
+        for client, each in samples.items():
+            if isinstance(each, LateSamples) and not (_may_be_apart(each) and each.x.is_worthwhile):
+                each = each.all()
+            if isinstance(each, LateSamples) or _may_be_apart(each):
+                apart[client] = each
+            else:
+                together[client] = [each]
         pools = {client: cls([each], {client: Place(0, 0, len(each.y))}) for client, each in apart.items()}
         return cls.joined([*pools.values(), *([cls.of(together)] if together else [])])
 
     @classmethod
     def joined(cls, pools: Sequence[Pool]) -> Pool:
         """Those of several pools, without a copy."""
-        parts: list[Samples] = []
+        parts: list[Samples | LateSamples] = []
         clients: dict[Hashable, Place] = {}
         for pool in pools:
             clients |= {
@@ -119,11 +123,15 @@ class Pool:
     @property
     def width(self) -> int:
         """Numbers of one sample."""
-        return self.parts[0].x[0].numel()
+        return math.prod(self.parts[0].x.shape[1:])
 
     @cached_property
     def most(self) -> int:
         return max(place.size for place in self.clients.values())
+
+
+def _may_be_apart(samples: Samples | LateSamples) -> bool:
+    return samples.bytes >= LARGE and len(samples.x.shape) == 2 and may_have_parts(samples.y.device)
 
 
 def _in_one(pieces: Sequence[Samples]) -> Samples:

@@ -12,7 +12,7 @@ from bench.engine.hosts.together import Share, train_together
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
 from methods.base import Message, Reply, Task
-from methods.core.batches import Samples
+from methods.core.batches import LateSamples, Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
@@ -83,14 +83,16 @@ class StackedHost(Host):
         return self._everybody
 
     def _pool_of_all(self) -> Pool | None:
-        made: dict[int, Samples] = {}
+        made: dict[int, Samples | LateSamples] = {}
         made_bytes, room = 0, kept_bytes(self.problem.task.device)
         for client, own in self.problem.train.items():
-            made[client] = self.made(client, number=0)
+            made[client] = self.made_late(client, number=0)
             made_bytes += 0 if made[client] is own else made[client].bytes
             if made_bytes > room:
                 return None
-        return Pool.of_made(made) if self.makes else Pool.of({client: [own] for client, own in made.items()})
+        if self.makes:
+            return Pool.of_made(made)
+        return Pool.of({client: [own] for client, own in self.problem.train.items()})
 
     def _groups(self, number: int, clients: Sequence[int]) -> Iterator[Pool]:
         parts: dict[int, list[Samples]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic import Field
-from torch import Generator
+from torch import Generator, Tensor
 
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
@@ -20,6 +20,7 @@ from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
 from methods.base import Samples, State, Task
+from methods.core import late_rows
 from methods.fedprox import FedProx
 from methods.wrappers.ggeur import GGEUR
 from tests.kit.cell_stacks import (
@@ -115,13 +116,40 @@ def test_samples_that_are_made_anew_stay_with_their_cell(tmp_path: Path, joint_c
     assert sorted(joint_calls) == [1] * 2 * ROUNDS + [2] * ROUNDS
 
 
+@pytest.mark.parametrize("inner", ["fedavg", "fedga", "fedala"])
+@pytest.mark.parametrize("late", [False, True])
 def test_large_samples_are_taken_from_where_they_are(
-    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch, inner: str, late: bool
 ) -> None:
+    """Made at once, or when clients come to them; FedGA asks for positions, FedALA for all samples."""
+    cells = with_steps(tmp_path, rows(f"ggeur+{inner}"))
+    alone(tmp_path / "alone", cells)
     monkeypatch.setattr(pools, "LARGE", 2**14)
-    cells = with_steps(tmp_path, rows("ggeur+fedavg"))
-    assert_as_alone(tmp_path, cells, joint_calls)
+    monkeypatch.setattr(late_rows, "WORTHWHILE", 0 if late else 10**6)
+    joint_calls.clear()
+    assert run_together(tmp_path / "stack", cells).failed == {}
     assert joint_calls == [len(SETTINGS)] * ROUNDS
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_samples_that_no_client_comes_to_are_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[Any, int] = {}
+    real = late_rows.LateRows.placed
+
+    def counted(self: late_rows.LateRows, rows: Tensor) -> Tensor:
+        found = real(self, rows)
+        made[self] = max(made.get(self, 0), 1 + int(found.max()))
+        return found
+
+    monkeypatch.setattr(late_rows.LateRows, "placed", counted)
+    monkeypatch.setattr(pools, "LARGE", 0)
+    (cell,) = with_steps(tmp_path, rows("ggeur+fedavg", [{"step1_samples": 200, "step2_samples": 200}]))
+    assert run_together(tmp_path / "stack", [cell]).failed == {}
+    assert made
+    assert all(count <= ROUNDS * 5 * 16 < len(table) for table, count in made.items())
 
 
 def test_cells_with_the_same_samples_share_batches(tmp_path: Path, joint_calls: list[int]) -> None:
