@@ -127,6 +127,11 @@ def assembled_like(config: CellConfig, other: Assembled) -> Assembled:
     return replace(other, problem=replace(other.problem, task=task, method=method))
 
 
+def pools_data(config: CellConfig) -> bool:
+    """Whether all data are in one place, as if there were one client."""
+    return METHODS.load(config.method.name).pools_data
+
+
 def check_method(config: CellConfig, like: Assembled) -> None:
     """Whether the method of this cell can work in a setting that was assembled for another one."""
     method = _method(config)

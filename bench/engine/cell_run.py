@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from bench.engine.assembly import Assembled, assemble_under, assembled_like
+from bench.engine.assembly import Assembled
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
@@ -19,7 +19,7 @@ from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation, Round, answered
 from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
-from bench.engine.shared_preludes import SharedPreludes
+from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
 from bench.records.config import CellConfig
@@ -49,23 +49,18 @@ class CellRun:
         config: CellConfig,
         conditions: Conditions,
         *,
-        like: CellRun | None = None,
+        shelf: Shelf | None = None,
         clock: Clock | None = None,
-        preludes: SharedPreludes | None = None,
     ) -> None:
-        """`like`: a cell of the same stack and seed, whose data and model this one uses too.
-
-        `preludes` has what the cells of the stack have exchanged before their first rounds.
-        """
+        """`shelf` has what other cells of this process have in common with this one."""
         self.folder = folder
         self.seed = config.seed
         self._config = config
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        assembled = (
-            assemble_under(conditions, config) if like is None else assembled_like(config, like.assembled)
-        )
+        self._shelf = shelf or Shelf()
+        assembled = self._shelf.assembled(config, conditions)
         self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
@@ -79,7 +74,6 @@ class CellRun:
         self._resume()
         self._saved_at = time.monotonic()
         self._clock = clock or Clock()
-        self._preludes = preludes
         self._cpu_started = self._clock.processor
 
     @property
@@ -121,7 +115,7 @@ class CellRun:
         """The same, with the clients' work left to whoever goes through it."""
         started = self._clock.wall
         if self._federation.rounds == 0 and self._federation.has_prelude:
-            self._append(self._federation.prelude(self._preludes), started)
+            self._append(self._federation.prelude(self._shelf.preludes), started)
             started = self._clock.wall
         record = yield from self._federation.advancing()
         number = record["round"]

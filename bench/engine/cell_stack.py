@@ -9,7 +9,7 @@ from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.hosts.groups import HostGroups
-from bench.engine.shared_preludes import SharedPreludes
+from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 
@@ -24,23 +24,21 @@ class CellStack:
     computed one cell after the other, and what goes wrong in a cell is the failure of that cell alone.
     """
 
-    def __init__(self, cells: Cells, conditions: Conditions) -> None:
+    def __init__(self, cells: Cells, conditions: Conditions, shelf: Shelf | None = None) -> None:
+        """`shelf` has what the cells have in common with others of this process."""
         self.running: list[CellRun] = []
         self.failed: dict[CellFolder, Exception] = {}
         """The cells that were given up, and why."""
         self._clock = Clock()
         self._groups = HostGroups()
-        self._preludes = SharedPreludes()
+        self._shelf = shelf or Shelf()
         for folder, config in cells:
             if not folder.is_done:
                 self._open(folder, config, conditions)
 
     def _open(self, folder: CellFolder, config: CellConfig, conditions: Conditions) -> None:
-        like = next((cell for cell in self.running if cell.seed == config.seed), None)
         try:
-            self.running.append(
-                CellRun(folder, config, conditions, like=like, clock=self._clock, preludes=self._preludes)
-            )
+            self.running.append(CellRun(folder, config, conditions, shelf=self._shelf, clock=self._clock))
         except Exception as error:
             self.failed[folder] = error
 
@@ -50,7 +48,7 @@ class CellStack:
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
         failed = self._groups.advance({cell.hosts: cell.advancing() for cell in cells})
-        self._preludes.forget()
+        self._shelf.preludes.forget_if_large()
         for cell in cells:
             if error := failed.get(cell.hosts):
                 self.failed[cell.folder] = error

@@ -15,7 +15,10 @@ from torch import Tensor
 from bench.engine.problem import Problem
 from methods.base import Exchange, State
 from methods.core.optional import FoldsReplies
-from methods.core.tree import Tree
+from methods.core.tree import Tree, leaves_of
+
+KEPT_BYTES = 2**28
+"""Of what exchanges have led to, at most, for cells that come later."""
 
 
 class Standing(NamedTuple):
@@ -62,6 +65,12 @@ class SharedPreludes:
 
     def forget(self) -> None:
         self._known.clear()
+
+    def forget_if_large(self) -> None:
+        """For when all cells that train now have had their exchanges."""
+        found = {id(leaf): leaf.nbytes for known in self._known for leaf in leaves_of(tuple(known.after))}
+        if sum(found.values()) > KEPT_BYTES:
+            self.forget()
 
 
 def _are_same(one: Any, other: Any) -> bool:

@@ -197,6 +197,11 @@ class CellConfig(Section):
         )
         return identity(content)
 
+    @property
+    def without_method(self) -> str:
+        """Equal for cells that differ in their method alone."""
+        return identity(self.model_dump(mode="json", exclude={"cell_id", "method"}))
+
 
 _WORKLOAD = {"dataset", "partition", "unseen", "attackers", "encoder", "model", "training"}
 

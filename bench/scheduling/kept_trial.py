@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Container
+from functools import cached_property
 from typing import Any
 
 from ray import tune
 
 from bench.engine.cell_stack import Cells
 from bench.engine.process import keep_share
+from bench.engine.shelf import Shelf
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.scheduling.desk import Desk, Job
@@ -30,6 +32,11 @@ class KeptTrial(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         self.job: Job = config["job"]
         self.job.conditions.take_effect()
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """What a job may have in common with the next."""
+        return Shelf()
 
     @property
     def cells(self) -> Cells:

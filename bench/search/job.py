@@ -49,7 +49,7 @@ class SearchTrial(KeptTrial):
             number: cells[position * each : (position + 1) * each]
             for position, number in enumerate(self.job.trials)
         }
-        self._batch = TrialBatch(trials, self.job.conditions, self.job.halving)
+        self._batch = TrialBatch(trials, self.job.conditions, self.job.halving, self.shelf)
         self._raise_if_alone(self._batch)
 
     def work(self) -> None:

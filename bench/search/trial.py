@@ -8,6 +8,7 @@ from statistics import fmean
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
+from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.search.halving import Halving
@@ -72,12 +73,16 @@ class TrialBatch:
         trials: Mapping[int, Sequence[tuple[CellFolder, CellConfig]]],
         conditions: Conditions,
         halving: Halving | None = None,
+        shelf: Shelf | None = None,
     ) -> None:
+        """`shelf` has what the cells have in common with those of earlier batches."""
+        shelf = shelf or Shelf()
+        shelf.keep_for(config for cells in trials.values() for _, config in cells)
         for cells in trials.values():
             for folder, _ in cells:
                 folder.forget_failure()  # of an attempt before this one
         self.trials = [TrialRun(number, cells) for number, cells in trials.items()]
-        self._stacks = [CellStack(cells, conditions) for cells in zip(*trials.values(), strict=True)]
+        self._stacks = [CellStack(cells, conditions, shelf) for cells in zip(*trials.values(), strict=True)]
         self._halving = halving
         self._owners = {folder: trial for trial in self.trials for folder in trial.folders}
         for stack in self._stacks:
