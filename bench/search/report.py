@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bench.records.files import read_json, write_json
+from bench.records.files import read_json, replacing, write_json
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.suggestions import study_of
@@ -90,8 +90,7 @@ def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float]
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(9, 3.2), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for outcome, colour in (("finished", "tab:blue"), ("stopped", "tab:orange")):
         shown = [trial for trial in trials if trial.outcome == outcome and trial.validation is not None]
@@ -105,6 +104,5 @@ def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float]
     keys = list(reversed(importances))
     right.barh(keys, [importances[key] for key in keys], color="tab:gray")
     right.set(xlabel="importance" if keys else "importance: too few trials")
-    draft = file.with_name(f".{file.name}")
-    figure.savefig(draft, dpi=120, format="png")
-    draft.replace(file)
+    with replacing(file) as draft:
+        FigureCanvasAgg(figure).print_png(draft)  # `savefig` would draw everything twice

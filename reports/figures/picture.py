@@ -12,10 +12,10 @@ from reports.figures.style import house_style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_METADATA: dict[str, dict[str, str | None]] = {  # no date and no version: the same records, the same bytes
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
+DOTS_PER_INCH = 200
+# No date and no version: the same records, the same bytes.
+_ABOUT_PNG = {"Software": None}
+_ABOUT_PDF = {"CreationDate": None, "Creator": None, "Producer": None}
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,22 @@ class Picture:
 
     def files(self, folder: Path) -> list[Path]:
         """A PNG to look at and a PDF to print."""
-        return [folder / f"{self.name}.{suffix}" for suffix in _METADATA]
+        return [folder / f"{self.name}.{suffix}" for suffix in ("png", "pdf")]
 
     def write(self, folder: Path) -> list[Path]:
-        paths = self.files(folder)
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+
+        png, pdf = paths = self.files(folder)
         with house_style(), warnings.catch_warnings():
             # about labels with characters that the font lacks, or that are longer than the figure is wide
             warnings.filterwarnings("ignore", "Glyph|constrained_layout")
             figure = self.draw()
-            for path, (suffix, metadata) in zip(paths, _METADATA.items(), strict=True):
-                with replacing(path) as temporary:
-                    figure.savefig(temporary, format=suffix, dpi=200, metadata=metadata)
+            figure.set_dpi(DOTS_PER_INCH)
+            # `savefig` would arrange each file anew, and draw everything twice for that
+            with replacing(png) as draft:
+                FigureCanvasAgg(figure).print_png(draft, metadata=_ABOUT_PNG)
+            figure.set_layout_engine("none")  # all is in its place now
+            with replacing(pdf) as draft:
+                FigureCanvasPdf(figure).print_pdf(draft, metadata=_ABOUT_PDF)
         return paths
