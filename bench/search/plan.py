@@ -17,6 +17,7 @@ from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space
+from bench.search.study import JournalStudy
 from bench.search.suggestions import suggest
 from bench.search.trial import mean_history
 from bench.suite.model import Suite, Variant
@@ -106,8 +107,10 @@ class Search:
     def is_done(self, trial: Trial) -> bool:
         return all(folder.is_done for folder in self.folders(trial))
 
-    def suggestion(self, number: int, past: Sequence[Trial]) -> Values | None:
-        return suggest(self.algorithm, self.space, self.seed, number, past)
+    def suggestion(
+        self, number: int, past: Sequence[Trial], study: JournalStudy | None = None
+    ) -> Values | None:
+        return suggest(self.algorithm, self.space, self.seed, number, past, study)
 
     def count(self) -> int | None:
         """How many configurations there are, the suite's own included; None if no end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 from bench.errors import UserError
-from bench.search.journal import Trial
+from bench.search.journal import Outcome, Trial
 from bench.search.plan import Search, check_search, make_search, with_settings
 from bench.search.space import SearchSpace, search_space
+from bench.search.study import JournalStudy
 from bench.search.suggestions import suggest
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
@@ -135,6 +137,32 @@ def test_the_same_past_gives_the_same_suggestion(algorithm: str) -> None:
     again = suggest(algorithm, found, 0, 8, whole[:8])
     assert again == whole[8].values
     assert suggest(algorithm, found, 1, 8, whole[:8]) != again
+
+
+@pytest.mark.parametrize(
+    ("name", "sweeps", "count"), [("wide", {}, 30), ("paper", {"optimiser.lr": [0.01, 0.02, 0.03]}, 1 + 12)]
+)
+def test_a_study_that_grew_suggests_what_a_new_one_does(
+    name: str, sweeps: dict[str, list[Any]], count: int
+) -> None:
+    """Trials are suggested five at a time and end in different ways; a small space is tried out."""
+    found = space_of("fedprox", name, sweeps)
+    study, past = JournalStudy(found), list[Trial]()
+    for number in range(30):
+        values = suggest("optuna", found, 0, number, past, study)
+        assert values == suggest("optuna", found, 0, number, past)
+        if values is None:
+            break
+        past.append(Trial(number, values))
+        if number % 5 == 4:
+            past = [_ended(trial) for trial in past]
+    assert len(past) == count
+
+
+def _ended(trial: Trial) -> Trial:
+    outcome: Outcome = ("finished", "stopped", "failed", "finished")[trial.number % 4]
+    measured = None if outcome == "failed" else 1 / (1 + trial.number)
+    return replace(trial, outcome=outcome, validation=measured, rounds=4)
 
 
 def test_tpe_moves_to_where_scores_are_high() -> None:
