@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.kit.places import REPOSITORY
 
 FOUNDATIONS = {"errors", "words", "registry", "validation", "memory"}
@@ -118,10 +120,15 @@ def test_reports_need_only_the_records() -> None:
     assert found == []
 
 
-def test_importing_bench_is_light() -> None:
-    code = (
-        "import sys, bench; heavy = {'torch', 'ray', 'mlflow', 'numpy', 'pandas', 'matplotlib', 'optuna'}; "
-        "print(sorted(heavy & sys.modules.keys()))"
-    )
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("bench", {"torch", "ray", "mlflow", "numpy", "pandas", "matplotlib", "optuna"}),
+        ("bench.runs.request", {"torch", "ray", "mlflow", "optuna"}),
+        ("bench.search.request", {"torch", "ray", "mlflow", "optuna"}),
+    ],
+)
+def test_what_comes_first_is_light(module: str, heavy: set[str]) -> None:
+    code = f"import sys, {module}; print(sorted({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -10,16 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.data.cache import checked_thoroughly
-from bench.engine.assembly import Assembled, assemble, check_method
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
+from bench.search.history import mean_history
 from bench.search.journal import Journal, Trial
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.study import JournalStudy
 from bench.search.suggestions import suggest
-from bench.search.trial import mean_history
 from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
@@ -174,27 +172,3 @@ def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
         variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)
         suite = suite.model_copy(update={"variants": variants})
     return suite
-
-
-def check_search(search: Search, trials: int, data_root: Path | None) -> Assembled:
-    """Every value is shown to the method before anything starts; returns the default's problem.
-
-    Data that were damaged in the cache are made again.
-    """
-    default = search.cells({})
-    with checked_thoroughly():
-        settings = {cell.variant: assemble(cell.config, data_root) for cell in default if cell.seed == 0}
-    points = list(search.space.corners())
-    if search.algorithm == "grid":
-        past: list[Trial] = []
-        for number in range(trials):
-            values = search.suggestion(number, past)
-            if values is None:
-                break
-            past.append(Trial(number, values))
-        points += [trial.values for trial in past]
-    for values in points:
-        for cell in search.cells(values):
-            if cell.seed == 0:
-                check_method(cell.config, settings[cell.variant])
-    return next(iter(settings.values()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
@@ -12,6 +11,7 @@ from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.search.halving import Halving
+from bench.search.history import mean_history
 
 
 class DivergedError(Exception):
@@ -147,9 +147,3 @@ class TrialBatch:
             if trial.number in stopped:
                 trial.stopped = True
                 self._leave(trial)
-
-
-def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
-    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
-    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
-    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]

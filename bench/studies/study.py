@@ -16,7 +16,7 @@ from bench.runs.checks import check_before_start
 from bench.runs.drive import drive
 from bench.runs.preview import preview
 from bench.scheduling.progress import Observer
-from bench.search.plan import check_search
+from bench.search.checks import check_search
 from bench.search.tune import tune
 from bench.search.tuned import Tuned
 from bench.studies.request import StudyRequest

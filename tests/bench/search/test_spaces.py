@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from bench.errors import UserError
+from bench.search.checks import check_search
 from bench.search.journal import Outcome, Trial
-from bench.search.plan import Search, check_search, make_search, with_settings
+from bench.search.plan import Search, make_search, with_settings
 from bench.search.space import SearchSpace, search_space
 from bench.search.study import JournalStudy
 from bench.search.suggestions import suggest
