@@ -63,10 +63,11 @@ def with_more(whole: Moments, groups: Tensor, part: Moments) -> Moments:
     """
     found = Moments(*(torch.empty_like(each) for each in whole))
     places = {group: place for place, group in enumerate(groups.tolist())}
-    for group in range(len(whole.counts)):
+    for group, count in enumerate(whole.counts.tolist()):
         now = Moments(*(each[group : group + 1] for each in whole))
         if group in places:
-            now = pooled(now, Moments(*(each[places[group] :][:1] for each in part)))
+            more = Moments(*(each[places[group] :][:1] for each in part))
+            now = pooled(now, more) if count else more
         for each, of_group in zip(found, now, strict=True):
             each[group] = of_group[0]
     return found
