@@ -16,6 +16,7 @@ from bench.suite.planning import PlannedCell
 from methods.wrappers import ggeur
 from tests.kit.cell_stacks import alone, assert_same, cells_of, placed, records
 
+MADE = {"step1_samples": 20, "step2_samples": 10}
 STACKED = Conditions(executor="stacked")
 ON_EMBEDDINGS = {"model": {"name": "head"}, "encoder": "pixels"}
 
@@ -56,12 +57,11 @@ def run_in_turn(folder: Path, cells: list[PlannedCell], kept: Shelf) -> None:
 def test_methods_in_turn_use_the_same_data_and_first_exchanges(
     tmp_path: Path, assembled: list[str], statistics: list[int]
 ) -> None:
-    made = {"step1_samples": 20, "step2_samples": 10}
     rows = [
         "fedavg",
-        {"name": "ggeur+fedavg", "set": made},
-        {"name": "ggeur+fedprox", "set": made},
-        {"name": "ggeur+fedavg", "label": "few axes", "set": {**made, "top_k": 2}},
+        {"name": "ggeur+fedavg", "set": MADE},
+        {"name": "ggeur+fedprox", "set": MADE},
+        {"name": "ggeur+fedavg", "label": "few axes", "set": {**MADE, "top_k": 2}},
         "scaffold",
     ]
     cells = cells_of(tmp_path, rows, **ON_EMBEDDINGS)
@@ -97,7 +97,10 @@ def test_data_are_let_go_before_others_are_read(tmp_path: Path, assembled: list[
 def test_exchanges_that_led_to_much_are_not_kept(
     tmp_path: Path, statistics: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [{"name": "ggeur+fedavg"}, {"name": "ggeur+fedavg", "label": "again", "set": {"step2_samples": 9}}]
+    rows = [
+        {"name": "ggeur+fedavg", "set": MADE},
+        {"name": "ggeur+fedavg", "label": "again", "set": {**MADE, "top_k": 2}},
+    ]
     cells = cells_of(tmp_path, rows, **ON_EMBEDDINGS)
     monkeypatch.setattr(shared_preludes, "KEPT_BYTES", 100)
     run_in_turn(tmp_path / "kept", cells[:1], kept := Shelf())
