@@ -59,8 +59,7 @@ class CellRun:
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        self._shelf = shelf or Shelf()
-        assembled = self._shelf.assembled(config, conditions)
+        assembled = (shelf or Shelf()).assembled(config, conditions)
         self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
@@ -74,6 +73,7 @@ class CellRun:
         self._resume()
         self._saved_at = time.monotonic()
         self._clock = clock or Clock()
+        self._preludes = None if shelf is None else shelf.preludes
         self._cpu_started = self._clock.processor
 
     @property
@@ -115,7 +115,7 @@ class CellRun:
         """The same, with the clients' work left to whoever goes through it."""
         started = self._clock.wall
         if self._federation.rounds == 0 and self._federation.has_prelude:
-            self._append(self._federation.prelude(self._shelf.preludes), started)
+            self._append(self._federation.prelude(self._preludes), started)
             started = self._clock.wall
         record = yield from self._federation.advancing()
         number = record["round"]

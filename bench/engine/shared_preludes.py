@@ -43,9 +43,12 @@ class SharedPreludes:
 
     def __init__(self) -> None:
         self._known: list[Known] = []
+        self._sizes: dict[int, int] = {}
+        """Of every tensor that is kept, in bytes; some are part of several states."""
 
     def add(self, known: Known) -> None:
         self._known.append(known)
+        self._sizes |= {id(leaf): leaf.nbytes for leaf in leaves_of(tuple(known.after))}
 
     def find(
         self, problem: Problem, exchange: Exchange | FoldsReplies, before: Standing | None
@@ -65,11 +68,11 @@ class SharedPreludes:
 
     def forget(self) -> None:
         self._known.clear()
+        self._sizes.clear()
 
     def forget_if_large(self) -> None:
         """For when all cells that train now have had their exchanges."""
-        found = {id(leaf): leaf.nbytes for known in self._known for leaf in leaves_of(tuple(known.after))}
-        if sum(found.values()) > KEPT_BYTES:
+        if sum(self._sizes.values()) > KEPT_BYTES:
             self.forget()
 
 

@@ -1,20 +1,21 @@
-"""Samples that a method makes: each of them when a client first comes to it, and never if it does not.
+"""Samples that a method makes: each when a client first comes to it, and never if no client does.
 
-A client that takes a number of steps per round may see a part of its samples only, the more so if its
+A client that takes a fixed number of steps per round may see only a part of its samples, above all if its
 configuration is stopped after a few rounds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 WORTHWHILE = 4
-"""How many times as much memory as what they are made from late rows should take."""
+"""Rows are made late where they take at least this many times the memory of what they are made from."""
 
 
 class Block(Protocol):
@@ -30,7 +31,8 @@ class Block(Protocol):
         """Make the samples with these numbers, or all; each is the same whichever others are made with it."""
 
 
-class Given(NamedTuple):
+@dataclass(frozen=True)
+class Given:
     """Samples that are there already."""
 
     x: Tensor
