@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
-
 from bench.errors import UserError, nearest
 from bench.records.cell_folder import CellFolder
 from bench.records.files import write_json
+from bench.tracking.database import create_database
 from bench.tracking.view import CellView, Point, view_of
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Tracker:
                 logging.getLogger(noisy).setLevel(logging.CRITICAL)
             logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
             if self._database is not None:
-                _create_database(self._database)
+                create_database(self._database)
             self._client = MlflowClient(tracking_uri=self._uri)
         return self._client
 
@@ -283,22 +282,6 @@ def _absolute(uri: str) -> str:
 
 def _sqlite_file(uri: str) -> Path | None:
     return Path(uri.partition(":///")[2]) if uri.startswith("sqlite") else None
-
-
-def _create_database(path: Path) -> None:
-    """Make the tables aside and move them into place: a kill half-way, or two drivers, would spoil them."""
-    from mlflow import MlflowClient
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
-        if path.exists():
-            return
-        aside = path.with_name(f".{path.name}.new")
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir()
-        MlflowClient(tracking_uri=f"sqlite:///{aside / path.name}")
-        (aside / path.name).replace(path)
-        shutil.rmtree(aside)
 
 
 def digest_of(paths: Iterable[Path]) -> str:
