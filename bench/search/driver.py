@@ -101,7 +101,8 @@ class _Turns(Searcher):
 
     def suggest(self, trial_id: str) -> Any:
         left = [running for running in self._searches if not running.is_over]
-        each = max(1, self._processes // max(1, sum(running.has_more for running in left)))
+        active = sum(running.has_more or running.jobs_running > 0 for running in left)
+        each = max(1, self._processes // max(1, active))
         all_busy = sum(running.jobs_running for running in left) >= self._processes
         for running in self._in_turn(left):
             if all_busy and running.stacks and running.jobs_running:
