@@ -28,6 +28,16 @@ def bench_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield cache
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_ray_in_advance() -> Iterator[None]:
+    """Commands that tests call in this process begin no Ray: it would be there until the tests have ended."""
+    from bench.scheduling import head
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(head, "begin", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def ray_session(bench_cache: Path) -> Iterator[None]:
     """Ray with two CPUs. Tests that use it belong to the xdist group "ray", so that one process starts it."""

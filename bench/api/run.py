@@ -76,7 +76,8 @@ def run(
     )
     plan, conditions = request.plan(), request.conditions()
     observer = PrintingObserver(progress)
-    pending = plan.pending()
+    if pending := plan.pending():
+        request.begin_ray()
     first = check_before_start(pending, conditions, observer.say)
     if first is not None:
         conditions = with_stacks(conditions, first.problem)

@@ -31,6 +31,8 @@ def main() -> None:
         sys.exit(str(code))
     # What Python does first at the end of a process: wait for threads, and let everybody clean up.
     threading._shutdown()  # type: ignore[attr-defined]
+    if ray := sys.modules.get("ray"):
+        ray.shutdown()  # which waits for half a second if it is left to `atexit`
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()

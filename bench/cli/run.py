@@ -94,6 +94,8 @@ def run(
 
 def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     """Returns the exit code: 0 when all cells are there, 1 when some failed, 130 when stopped."""
+    if not dry_run and not request.place.exists():  # so there is work for Ray, which starts beside imports
+        request.begin_ray()
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
     from bench.engine.executors import with_stacks
@@ -109,6 +111,8 @@ def run_suite(request: RunRequest, dry_run: bool = False) -> int:
     tracker = Tracker(request.tracking_uri, request.out.absolute())
     observer = ConsoleObserver(console)
     pending = plan.pending()
+    if pending and not dry_run:
+        request.begin_ray()
     first = check_before_start(pending, conditions, observer.say)
     if first is not None:
         conditions = with_stacks(conditions, first.problem)

@@ -87,6 +87,8 @@ def tune(
 
 def tune_suite(request: TuneRequest) -> int:
     """Returns the exit code: 0 when all searches are complete, 1 when not, 130 when stopped."""
+    if not request.place.exists():  # so there is work for Ray, which takes as long as these imports
+        request.begin_ray()
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
     from bench.search.tune import tune

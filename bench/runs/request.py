@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from bench.engine.conditions import Conditions
@@ -51,6 +52,10 @@ class RunRequest(Request):
             parse_shard(self.shard)
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
+
+    @property
+    def place(self) -> Path:
+        return self.out / self.load_suite().suite
 
     def settings(self) -> dict[str, Any]:
         encoder = {"encoder": self.encoder} if self.encoder is not None else {}

@@ -13,6 +13,7 @@ from typing import Any
 import ray
 
 from bench.errors import UserError
+from bench.scheduling import head
 from bench.scheduling.node_versions import check_versions
 from bench.scheduling.resources import Resources, nodes_in_words
 
@@ -30,6 +31,7 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
 
 def _start(address: str | None, cpus: int | None, gpus: float | None) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    address = address or head.address()
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": cpus, "num_gpus": gpus}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.engine.conditions import Conditions
 from bench.records.provenance import commit
+from bench.scheduling import head
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.validation import above_zero, at_least, gpu_share
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(ABC):
     """A suite, what is changed of it, and the resources to compute it with."""
 
     suite: str | Suite
@@ -46,6 +48,16 @@ class Request:
         at_least(1, rounds=self.rounds, max_concurrent=self.max_concurrent)
         above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
         gpu_share(self.gpus_per_trial)
+
+    @property
+    @abstractmethod
+    def place(self) -> Path:
+        """The folder below `out` in which everything of this suite is."""
+
+    def begin_ray(self) -> None:
+        """Start Ray on this machine beside what is done before it is needed; a cluster is there already."""
+        if self.address is None:
+            head.begin()
 
     def load_suite(self) -> Suite:
         return self.suite if isinstance(self.suite, Suite) else load_suite(self.suite)

@@ -21,6 +21,8 @@ from bench.search.suggestions import suggest
 from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
+FOLDER = "tune"
+"""Below the folder of the runs."""
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
@@ -68,7 +70,7 @@ class Search:
 
     @property
     def directory(self) -> Path:
-        return self.out / "tune" / self.suite.suite / f"{self.method}-{self.identity}"
+        return self.out / FOLDER / self.suite.suite / f"{self.method}-{self.identity}"
 
     @cached_property
     def cost(self) -> int:

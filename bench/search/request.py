@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from bench.errors import UserError, nearest
 from bench.scheduling.request import Request
 from bench.search.budget import Limits
-from bench.search.plan import Search, make_search, with_settings
+from bench.search.plan import FOLDER, Search, make_search, with_settings
 from bench.search.suggestions import ALGORITHMS
 from bench.suite.methods import METHODS
 from bench.validation import at_least
@@ -62,6 +63,10 @@ class TuneRequest(Request):
         if not self.methods:
             raise UserError("--method is empty; give a name, several separated by commas, or all")
         self.seconds()
+
+    @property
+    def place(self) -> Path:
+        return self.out / FOLDER / self.load_suite().suite
 
     def seconds(self) -> float | None:
         """The time budget in seconds; None: no limit."""

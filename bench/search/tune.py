@@ -27,6 +27,7 @@ from bench.search.request import TuneRequest
 from bench.search.tracking import SearchTracker
 from bench.search.tuned import Tuned
 from bench.tracking.background import Background
+from methods.core.optional import MakesSamples
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which searches with nothing to do should not pay
     from bench.scheduling.resources import Resources
@@ -53,6 +54,8 @@ class _Checked:
     conditions: Conditions
     checksum: str
     """Of the data."""
+    is_long: bool
+    """Whether its method makes samples, which takes several times as long as training on given ones."""
 
 
 def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
@@ -60,6 +63,8 @@ def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     searches = request.searches()
     conditions = with_methods(request.conditions(), {search.method for search in searches})
     check_writable(request.out.absolute())
+    if any(_is_open(search, search.journal(), request) for search in searches):
+        request.begin_ray()
     checked = [_check(search, request, conditions) for search in searches]
     for line in preview(searches, request.limits()):
         observer.say(line)
@@ -81,10 +86,15 @@ def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     )
 
 
+def _is_open(search: Search, journal: Journal, request: TuneRequest) -> bool:
+    return not Budget(search, request.limits()).complete(journal)
+
+
 def _check(search: Search, request: TuneRequest, conditions: Conditions) -> _Checked:
     assembled = check_search(search, request.trials, conditions.data_root)
     stacks = with_stacks(conditions, assembled.problem)
-    return _Checked(search, stacks, assembled.fingerprints.data_checksum)
+    is_long = isinstance(assembled.problem.method, MakesSamples)
+    return _Checked(search, stacks, assembled.fingerprints.data_checksum, is_long)
 
 
 def _settled(search: Search, tracker: SearchTracker, background: Background) -> Journal:
@@ -112,10 +122,12 @@ def _run(
     pending = [
         (each, journal)
         for each, journal in zip(checked, journals, strict=True)
-        if not Budget(each.search, limits).complete(journal)
+        if _is_open(each.search, journal, request)
     ]
     if not pending:
         return [0] * len(checked)
+    # The long ones first: at the end, processes wait for each other no longer than for a short one.
+    pending.sort(key=lambda each: not each[0].is_long)
     from bench.scheduling.cluster import start_ray
     from bench.search.driver import run_searches
     from bench.search.running import Assignment

@@ -95,7 +95,8 @@ def _run(request: StudyRequest, suite: Suite, observer: Observer) -> tuple[Repor
     """Run what is missing of a suite; its report, what failed, and the files written."""
     asked = request.run(suite)
     plan, conditions = asked.plan(), asked.conditions()
-    pending = plan.pending()
+    if pending := plan.pending():
+        asked.begin_ray()
     for line in preview(plan, pending, conditions, check_before_start(pending, conditions, observer.say)):
         observer.say(line)
     tracker = Tracker(asked.tracking_uri, asked.out.absolute())

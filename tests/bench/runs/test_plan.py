@@ -12,8 +12,10 @@ from filelock import FileLock
 
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
+from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.files import write_json
+from bench.scheduling import head
 from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
@@ -109,6 +111,30 @@ def test_what_an_earlier_run_had_no_time_to_log_is_logged(records: Records) -> N
     logged = [run.data.tags["cell"] for run in runs if "cell" in run.data.tags]
     assert len(logged) == len(set(logged))
     assert set(logged) >= {cell.cell_id for cell in records.cells(CHOICES[0])}
+
+
+@pytest.mark.parametrize(
+    ("options", "begun"),
+    [
+        ([], False),
+        (["--rounds", "5", "--dry-run"], False),
+        (["--rounds", "5", "--address", "nowhere:1"], False),
+        (["--rounds", "5"], True),
+    ],
+    ids=["nothing is missing", "nothing shall run", "a cluster is to be used", "it is needed"],
+)
+def test_ray_is_begun_only_where_this_machine_needs_it(
+    records: Records, monkeypatch: pytest.MonkeyPatch, options: list[str], begun: bool
+) -> None:
+    begins: list[str] = []
+
+    def begin() -> None:
+        begins.append("ray")
+        raise UserError("far enough")
+
+    monkeypatch.setattr(head, "begin", begin)
+    call_bench("run", "--suite", records.suite, "--out", records.out, *options)
+    assert bool(begins) == begun
 
 
 def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
