@@ -16,7 +16,7 @@ from methods.core.random import derive
 from methods.modules.pixels import MEAN, STD, Pixels
 from methods.modules.split_model import SplitModel
 
-__all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "seeded_model"]
+__all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "check_pictures", "seeded_model"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ class ModelSpec(BaseModel, ABC):
                 "minilm, or choose a model that reads texts, such as {name: transformers, source: minilm}"
             )
         return self.build(shape, len(context.class_names))
+
+
+def check_pictures(model: str, shape: tuple[int, ...]) -> None:
+    """Refuse inputs that are no pictures, such as the features of an encoder."""
+    if len(shape) != 3:
+        raise UserError(
+            f"model '{model}' takes pictures, not inputs of shape {tuple(shape)}; choose head or mlp, or "
+            "leave out the encoder"
+        )
 
 
 def seeded_model(

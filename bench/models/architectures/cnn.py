@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 from torch import nn
 
-from bench.models.base import ModelSpec, Pixels
+from bench.models.base import ModelSpec, Pixels, check_pictures
 from bench.models.linear import Linear
 from methods.modules.dropout import Dropout
 from methods.modules.split_model import SplitModel
@@ -35,6 +35,7 @@ class CNN(ModelSpec):
     """Width of a hidden layer of the classifier; None: it has none."""
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
+        check_pictures("cnn", shape)
         first, second = self.channels
         encoder = nn.Sequential(
             Pixels(),

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import nn
 
 from bench.errors import UserError, nearest
-from bench.models.base import ModelSpec
+from bench.models.base import ModelSpec, check_pictures
 from bench.models.normalisation import with_group_norm
 from bench.models.splitting import split
 from bench.models.vit import load_weights
@@ -47,8 +47,7 @@ class TimmModel(ModelSpec):
         return self.model_copy(update={"sha256": hashlib.sha256(file.read_bytes()).hexdigest()})
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
-        if len(shape) != 3:
-            raise UserError(f"model 'timm' takes pictures, not inputs of shape {tuple(shape)}")
+        check_pictures("timm", shape)
         network = self._network(shape[0], classes)
         if self.weights not in ("random", "hub"):
             self._load(network)
