@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import threading
 
 _process: subprocess.Popen[str] | None = None
-_address = ""
+_said: list[str] = []
+"""The address of Ray, and the socket of its part on this node."""
 
 
 def begin() -> None:
     """Start Ray in the background, unless this process knows Ray already."""
-    global _process, _address
+    global _process
     if "ray" in sys.modules or _is_running():
         return
     # What Ray does by itself where it is started; said here since we join it, and before it is imported.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
-    _address = ""
+    _said.clear()
     _process = subprocess.Popen(
         [sys.executable, "-m", __name__],
         # No processes for trials in advance: Tune gives its own an environment, and would use none of them.
@@ -36,38 +37,43 @@ def begin() -> None:
 
 
 def address() -> str | None:
-    """That of the Ray which was begun, once it has started; None if there is none."""
-    global _address
+    """That of the Ray which was begun, once it has started; None if there is none, or it has died since."""
     if not _is_running():
         return None
     assert _process is not None and _process.stdout is not None
-    _address = _address or _process.stdout.readline().strip()
-    return _address or None
+    if not _said:
+        _said[:] = (_process.stdout.readline() + _process.stdout.readline()).split()
+    if len(_said) == 2 and _answer(*_said):
+        return _said[0]
+    _process.kill()  # and what is left of Ray with it
+    _process.wait()
+    return None
 
 
 def _is_running() -> bool:
     return _process is not None and _process.poll() is None
 
 
+def _answer(address: str, local: str) -> bool:
+    """Whether Ray is still there; Ray itself would try for minutes to reach what is not."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(local)
+    except OSError:
+        return False
+    return True
+
+
 def _serve() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for the driver
-    started = threading.Event()
-    driver = threading.Thread(target=_wait_for_driver, args=(started,))
-    driver.start()
     import ray
 
     ray.init(address="local", include_dashboard=False, log_to_driver=False)
-    started.set()
-    print(ray.get_runtime_context().gcs_address, flush=True)
-    driver.join()
+    print(ray.get_runtime_context().gcs_address, ray.nodes()[0]["RayletSocketName"], sep="\n", flush=True)
+    sys.stdin.read()  # until the driver is gone
     ray.shutdown()
-
-
-def _wait_for_driver(started: threading.Event) -> None:
-    """Until it ends; if Ray has not started by then, it need not: its processes end with this one."""
-    sys.stdin.read()
-    if not started.is_set():
-        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ ENDING = 90
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
 """Kind of process → how its program's name begins."""
 DEADLY = ("driver", "raylet")
-"""What a command does not survive."""
+"""What a command does not survive, unless it happens while Ray starts."""
 
 
 @dataclass
@@ -113,10 +113,18 @@ class Campaign:
             except ProcessLookupError:
                 continue
             self.killed[kind] += 1
-            if kind in DEADLY:
-                process.wait(PATIENCE)  # rather than for a dead Ray, for ever
+            if kind in DEADLY and self._ends(process, victim):
                 self._note_end(killed=kind == "driver")
             return
+
+    def _ends(self, process: subprocess.Popen[str], victim: int) -> bool:
+        """Wait for the end of a command, rather than it for a dead Ray; False: it has started Ray anew."""
+
+        def goes_on() -> bool:
+            return any(raylet != victim for raylet in members(process.pid, PROGRAMS["raylet"]))
+
+        assert wait_until(lambda: process.poll() is not None or goes_on(), PATIENCE, PAUSE)
+        return process.poll() is not None
 
     def _come_to_a_random_moment(self, process: subprocess.Popen[str]) -> bool:
         """A few rounds from now; False if the command ended before."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +27,16 @@ start_ray()
 print("ready", flush=True)
 input()
 """
+WAITS_BEFORE_IT_USES_IT = """
+from bench.scheduling import head
+head.begin()
+assert head.address()
+print("ready", flush=True)
+input()
+from bench.scheduling.cluster import start_ray
+start_ray()
+print("ready", flush=True)
+"""
 MAKES_A_MISTAKE = """
 from bench.scheduling import head
 head.begin()
@@ -34,7 +46,8 @@ input()
 
 
 @contextmanager
-def _driver(program: str) -> Iterator[subprocess.Popen[str]]:
+def _driver(program: str, ready: bool = True) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs this program; `ready`: once it says so."""
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         env=environment(),
@@ -44,7 +57,8 @@ def _driver(program: str) -> Iterator[subprocess.Popen[str]]:
         start_new_session=True,
     )
     try:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        assert process.stdout is not None
+        assert not ready or process.stdout.readline() == "ready\n"
         yield process
     finally:
         kill_session(process)
@@ -65,10 +79,22 @@ def test_ray_is_started_once_in_a_process_of_its_own_and_ends_with_the_driver(en
         assert wait_until(lambda: not session_members(driver.pid), 30), session_members(driver.pid)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["gcs_server", "raylet"])
-def test_a_driver_that_ends_while_ray_starts_leaves_nothing_behind(part: str) -> None:
-    with _driver(MAKES_A_MISTAKE) as driver:
+@pytest.mark.parametrize("when", ["while it starts", "when it has started"])
+def test_a_ray_that_died_before_it_was_needed_is_started_again(part: str, when: str) -> None:
+    program = USES_IT if when == "while it starts" else WAITS_BEFORE_IT_USES_IT
+    with _driver(program, ready=when == "when it has started") as driver:
         assert wait_until(lambda: bool(members(driver.pid, part)), 30)
+        (victim,) = members(driver.pid, part)
+        os.kill(victim, signal.SIGKILL)
+        out, _ = driver.communicate("\n\n", timeout=120)
+        assert (driver.returncode, out.splitlines()[-1]) == (0, "ready")
+
+
+def test_a_driver_that_ends_while_ray_starts_leaves_nothing_behind() -> None:
+    with _driver(MAKES_A_MISTAKE) as driver:
+        assert wait_until(lambda: bool(members(driver.pid, "raylet")), 30)
         driver.communicate("\n", timeout=60)
         assert driver.returncode == 0
         assert wait_until(lambda: not session_members(driver.pid), 30), session_members(driver.pid)
