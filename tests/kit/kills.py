@@ -34,8 +34,6 @@ ENDING = 90
 """Seconds in which all processes of a command must have ended after its driver."""
 PROGRAMS = {"trial": "ray::ResourceTrainable", "host": "ray::HostActor", "raylet": "raylet"}
 """Kind of process → how its program's name begins."""
-DEADLY = ("driver", "raylet")
-"""What a command does not survive, unless it happens while Ray starts."""
 
 
 @dataclass
@@ -113,17 +111,18 @@ class Campaign:
             except ProcessLookupError:
                 continue
             self.killed[kind] += 1
-            if kind in DEADLY and self._ends(process, victim):
+            if kind == "driver" or (kind == "raylet" and self._ends_without(victim, process)):
+                process.wait(PATIENCE)
                 self._note_end(killed=kind == "driver")
             return
 
-    def _ends(self, process: subprocess.Popen[str], victim: int) -> bool:
-        """Wait for the end of a command, rather than it for a dead Ray; False: it has started Ray anew."""
+    def _ends_without(self, raylet: int, process: subprocess.Popen[str]) -> bool:
+        """Whether a command ends, rather than wait for a dead Ray for ever; if not, it starts Ray anew."""
 
-        def goes_on() -> bool:
-            return any(raylet != victim for raylet in members(process.pid, PROGRAMS["raylet"]))
+        def starts_anew() -> bool:
+            return any(other != raylet for other in members(process.pid, PROGRAMS["raylet"]))
 
-        assert wait_until(lambda: process.poll() is not None or goes_on(), PATIENCE, PAUSE)
+        assert wait_until(lambda: process.poll() is not None or starts_anew(), PATIENCE, PAUSE)
         return process.poll() is not None
 
     def _come_to_a_random_moment(self, process: subprocess.Popen[str]) -> bool:
