@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,12 +72,12 @@ def _refuse_client(address: str) -> None:
 
 
 def _refuse_dead(address: str) -> None:
-    """Ray would try for minutes to reach a cluster that is not there."""
-    host, colon, port = address.rpartition(":")
+    """Say so now if no cluster is there; an address without a port is left to Ray."""
+    _, colon, port = address.rpartition(":")
     if not (colon and port.isdecimal()):
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        head.reach(address)
     except (OSError, OverflowError) as error:
         raise UserError(
             f"no Ray cluster at '{address}': {error}; give --address its address, auto, or leave it out"

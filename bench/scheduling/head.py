@@ -54,11 +54,16 @@ def _is_running() -> bool:
     return _process is not None and _process.poll() is None
 
 
-def _answer(address: str, local: str) -> bool:
-    """Whether Ray is still there; Ray itself would try for minutes to reach what is not."""
+def reach(address: str) -> None:
+    """Raise OSError if nothing listens at HOST:PORT; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _answer(address: str, local: str) -> bool:
+    """Whether Ray is still there."""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        reach(address)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(local)
     except OSError:
