@@ -155,12 +155,12 @@ def test_mlflow(disk: SmallDisk, report: FaultReport) -> None:
     cell = store.cell("full", "a")
     tracker = Tracker(None, store.out)
     disk.fill()
-    assert refused(lambda: tracker.log_cell(store.out, cell.path))
+    assert refused(lambda: tracker.log_cell(store.out, cell.planned))
     disk.clear()
     later = Tracker(None, store.out)
-    assert later.pending([cell.path]) == [cell.path]
-    later.log_cell(store.out, cell.path)
-    assert later.pending([cell.path]) == []
+    assert store.pending(cell, tracker=later) == [cell.path]
+    later.log_cell(store.out, cell.planned)
+    assert store.pending(cell, tracker=later) == []
     note(report, "database of MLflow")
 
 
