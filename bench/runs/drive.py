@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
 from bench.records.files import inside
 from bench.records.lock import alone, one_of
+from bench.records.schema import PlannedRecord
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
 from bench.scheduling.progress import Item, Observer, View
@@ -83,21 +83,22 @@ class _Recording(Background):
     def __init__(self, plan: Plan, tracker: Tracker, observer: Observer) -> None:
         super().__init__(observer.say, "cells")
         self._plan, self._tracker = plan, tracker
-        self._folders = {cell.cell_id: plan.folder.path / cell.directory for cell in plan.cells}
+        self._cells = {cell.cell_id: cell.as_record() for cell in plan.cells}
 
     def catch_up(self, cells: Sequence[PlannedCell]) -> None:
         """Log what an earlier run finished but had no time to log."""
         if self._plan.shard is not None:
             return
-        for folder in self._tracker.pending([self._folders[cell.cell_id] for cell in cells]):
-            self._submit(folder)
+        ended = [self._cells[cell.cell_id] for cell in cells]
+        for cell in self._tracker.pending(self._plan.folder.path, ended):
+            self._submit(cell)
 
     def log(self, cell_id: str) -> None:
         if self._plan.shard is None:
-            self._submit(self._folders[cell_id])
+            self._submit(self._cells[cell_id])
 
-    def _submit(self, folder: Path) -> None:
-        self.submit(self._tracker.log_cell, self._plan.folder.path, folder)
+    def _submit(self, cell: PlannedRecord) -> None:
+        self.submit(self._tracker.log_cell, self._plan.folder.path, cell)
 
 
 class _Watcher:

@@ -1,4 +1,5 @@
-"""MLflow as a view of the records: an experiment per suite, a run per cell, written by the driver alone."""
+"""MLflow as a view of the records, written only by the driver: an experiment per suite, in it one run for the
+suite and, as children of it, one per cell."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from bench.errors import UserError, nearest
 from bench.records.cell_folder import CellFolder
 from bench.records.files import write_json
+from bench.records.schema import PlannedRecord
 from bench.tracking.database import create_database
 from bench.tracking.view import CellView, Point, view_of
 
@@ -57,23 +59,37 @@ class Tracker:
         self._experiments: dict[str, str] = {}
         self._created: dict[str, set[str]] = {}
         """Experiments that this tracker has created → the keys of its runs: there can be no others."""
+        self._suite_runs: dict[str, str] = {}
+        """Name and version of a suite → the run that its cells are children of."""
         self.address = without_credentials(self._uri)
 
-    def pending(self, cell_dirs: Iterable[Path]) -> list[Path]:
-        """The cells that ended and are not in this store with their present result."""
-        ended = [(cell, CellFolder(cell).end_file) for cell in cell_dirs]
-        return [cell for cell, end in ended if end and not self._is_logged(cell, digest_of([end]))]
+    def pending(self, run_dir: Path, cells: Iterable[PlannedRecord]) -> list[PlannedRecord]:
+        """The cells that ended and are not in this store with their present result and label.
 
-    def log_cell(self, run_dir: Path, cell_dir: Path) -> None:
-        """Make the run of this cell, or complete the one it has."""
-        with self._failures_reported(cell_dir.name):
-            end = CellFolder(cell_dir).end_file
+        Cells that version 0.1 has logged, without label and parent, are among them once, since their markers
+        do not match. Logging them again finds their runs by the tag `cell` and adds what is missing there.
+        """
+        ended = [(cell, CellFolder(run_dir / cell.directory).end_file) for cell in cells]
+        return [
+            cell
+            for cell, end in ended
+            if end and not self._is_logged(run_dir / cell.directory, _cell_digest(cell, end))
+        ]
+
+    def log_cell(self, run_dir: Path, cell: PlannedRecord) -> None:
+        """Make the run of this cell below that of its suite, or complete the one it has."""
+        folder = CellFolder(run_dir / cell.directory)
+        with self._failures_reported(folder.path.name):
+            end, config = folder.end_file, folder.config()
             if end is None:
-                raise FileNotFoundError(f"{cell_dir} has neither result.json nor error.json")
-            digest = digest_of([end])
-            run = self._write_run(view_of(run_dir, cell_dir), "cell")
-            self._put(run, [cell_dir / name for name in ("config.json", "result.json")])
-            self._mark(cell_dir, run.info.run_id, digest)
+                raise FileNotFoundError(f"{folder.path} has neither result.json nor error.json")
+            if config is None:
+                raise FileNotFoundError(f"{folder.path} has no config.json")
+            digest = _cell_digest(cell, end)
+            parent = self._suite_run(config.suite.name, config.suite.version)
+            run = self._write_run(view_of(folder, config, cell, parent), "cell")
+            self._put(run, [folder.path / name for name in ("config.json", "result.json")])
+            self._mark(folder.path, run.info.run_id, digest)
 
     def log_suite(self, run_dir: Path) -> None:
         """Put the tables and figures of a run into that of the suite, in place of those of the same names."""
@@ -83,19 +99,13 @@ class Tracker:
             if self._is_logged(run_dir, digest):
                 return
             suite = json.loads((run_dir / "plan.json").read_text())["suite"]
-            client = self._connect()
-            key = f"{suite['name']} v{suite['version']}"
-            experiment = self._experiment(suite["name"])
-            run = self._find(experiment, "suite_run", key)
-            if run is None:
-                tags = {"suite_run": key, "suite": suite["name"]}
-                run = self._create(experiment, "suite_run", tags, key)
+            client, run_id = self._connect(), self._suite_run(suite["name"], suite["version"])
             for path in artefacts:
                 inside = path.is_relative_to(run_dir) and path.parent != run_dir
                 folder = path.parent.relative_to(run_dir).as_posix() if inside else None
-                client.log_artifact(run.info.run_id, str(path), folder)
-            client.set_terminated(run.info.run_id)
-            self._mark(run_dir, run.info.run_id, digest)
+                client.log_artifact(run_id, str(path), folder)
+            client.set_terminated(run_id)
+            self._mark(run_dir, run_id, digest)
 
     def ui_command(self) -> str:
         """What shows the runs: the command that opens the store, or the address of the server."""
@@ -131,6 +141,17 @@ class Tracker:
                     client.restore_experiment(found.experiment_id)
                 self._experiments[name] = found.experiment_id
         return self._experiments[name]
+
+    def _suite_run(self, suite: str, version: int) -> str:
+        """The id of the suite's run: the one in the store, whoever made it, or else a new one."""
+        key = f"{suite} v{version}"
+        if key not in self._suite_runs:
+            experiment = self._experiment(suite)
+            run = self._find(experiment, "suite_run", key)
+            if run is None:
+                run = self._create(experiment, "suite_run", {"suite_run": key, "suite": suite}, key)
+            self._suite_runs[key] = run.info.run_id
+        return self._suite_runs[key]
 
     def _artefact_location(self) -> str | None:
         """Beside the database, since MLflow would take the working directory; a server has its own place."""
@@ -188,6 +209,8 @@ class Tracker:
             for stale in {"error"} & run.data.tags.keys() - view.tags.keys():
                 client.delete_tag(run.info.run_id, stale)
             client.log_batch(run.info.run_id, tags=[RunTag(*tag) for tag in view.tags.items()])
+            if run.info.run_name != view.name:
+                client.update_run(run.info.run_id, name=view.name)
         run_id: str = run.info.run_id
 
         parameters = [Param(*item) for item in view.parameters.items() if item[0] not in run.data.params]
@@ -282,6 +305,11 @@ def _absolute(uri: str) -> str:
 
 def _sqlite_file(uri: str) -> Path | None:
     return Path(uri.partition(":///")[2]) if uri.startswith("sqlite") else None
+
+
+def _cell_digest(cell: PlannedRecord, end: Path) -> str:
+    """Changes with the cell's result and with its label, which a suite may change without a new result."""
+    return hashlib.sha256(f"{cell.label}\0{digest_of([end])}".encode()).hexdigest()
 
 
 def digest_of(paths: Iterable[Path]) -> str:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from bench.records.cell_folder import CellFolder
-from bench.records.schema import Oracle, Result, RoundRecord, row_name
+from bench.records.config import CellConfig
+from bench.records.schema import Oracle, PlannedRecord, Result, RoundRecord, row_name
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,18 @@ class CellView:
     points: list[Point]
 
 
-def view_of(run_dir: Path, cell_dir: Path) -> CellView:
-    """Parameters, metrics and tags of a cell that ended, well or not."""
-    folder = CellFolder(cell_dir)
-    config, result, rounds = folder.config(), folder.result(), folder.rounds()
-    if config is None:
-        raise FileNotFoundError(f"{cell_dir} has no config.json")
+def view_of(folder: CellFolder, config: CellConfig, planned: PlannedRecord, parent: str) -> CellView:
+    """Parameters, metrics and tags of a cell that ended, well or not, as a child of the run `parent`."""
+    result, rounds = folder.result(), folder.rounds()
     tags = {
         "cell": config.cell_id,
+        "mlflow.parentRunId": parent,
         "suite": config.suite.name,
         "method": config.method.name,
+        "label": planned.label,
         "variant": config.variant,
         "seed": str(config.seed),
-        "record": cell_dir.relative_to(run_dir).as_posix(),
+        "record": planned.directory,
     }
     if result is not None:
         tags["commit"] = str(result.provenance.commit)
@@ -72,12 +71,12 @@ def view_of(run_dir: Path, cell_dir: Path) -> CellView:
         points += [Point(name, value, result.rounds, ended) for name, value in final_metrics(result)]
     return CellView(
         suite=config.suite.name,
-        name=f"{row_name(config.method.name, config.variant)} s{config.seed}",
+        name=f"{row_name(planned.label, config.variant)} s{config.seed}",
         status="FAILED" if result is None else "FINISHED",
         started=started,
         ended=ended,
         tags=tags,
-        parameters=parameters_of(config.as_record()),
+        parameters=parameters_of({"label": planned.label, **config.as_record()}),
         points=points,
     )
 

@@ -1,12 +1,12 @@
 """Heat maps over rounds of metrics that form a group, such as one gate per block."""
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.records.reader import Run
 from bench.records.schema import row_name
+from reports.figures.file_names import file_names
 from reports.figures.heat import draw_heat
 from reports.figures.panels import panels
 from reports.figures.picture import Picture
@@ -27,9 +27,9 @@ def pictures(run: Run) -> Iterator[Picture]:
             shown = {name.partition("/")[2]: series[name] for name in members if series[name]}
             if shown:
                 found.setdefault(group, {})[title] = shown
+    names = file_names({group: ("metric", group) for group in found})
     for group, by_title in found.items():
-        name = re.sub(r"[^A-Za-z0-9]+", "_", f"metric_{group}")
-        yield Picture(name, partial(_draw, group, by_title))
+        yield Picture(names[group], partial(_draw, group, by_title))
 
 
 def _means(run: Run) -> Iterator[tuple[str, Series]]:

@@ -1,6 +1,7 @@
 """Panels side by side under one legend."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 4
+LETTERS_PER_INCH = 13
+"""Of a title; a longer one gets several lines, so that it does not run into its neighbour."""
 NARROW = 100
 """Below this ratio of its limits, a logarithmic axis also has ticks between the powers of ten."""
 
@@ -24,7 +27,7 @@ def panels(
     figure = Figure(figsize=(size[0] * across + margin, size[1] * down), layout="constrained")
     grid = figure.subplots(down, across, sharey=share_y, squeeze=False)
     for panel, title in zip(grid.flat, titles, strict=False):
-        panel.set_title(title)
+        panel.set_title(textwrap.fill(title, int(LETTERS_PER_INCH * size[0])))
     for spare in grid.flat[len(titles) :]:
         spare.set_axis_off()
     return figure, list(grid.flat[: len(titles)])

@@ -1,6 +1,5 @@
 """Embeddings of test samples and class anchors in two dimensions."""
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench.errors import UserError
 from bench.records.packed import refuse_zip_bomb
 from bench.records.reader import Run
+from reports.figures.file_names import file_names
 from reports.figures.picture import Picture
 from reports.figures.style import COLOURS, MARKERS
 
@@ -31,10 +31,11 @@ class _Projection(NamedTuple):
 
 def pictures(run: Run) -> Iterator[Picture]:
     """One figure per cell with a projection.npz, which is read here, before any figure is written."""
-    for cell in run.cells:
+    cells = {(cell.method, cell.label, cell.variant, cell.seed): cell for cell in run.cells}
+    names = file_names({key: ("projection", *key[1:3], f"s{key[3]}") for key in cells})
+    for key, cell in cells.items():
         if cell.projection:
-            name = re.sub(r"[^A-Za-z0-9]+", "_", f"projection_{cell.method}_{cell.variant}_s{cell.seed}")
-            yield Picture(name, partial(_draw, _read(cell.projection), cell.name))
+            yield Picture(names[key], partial(_draw, _read(cell.projection), cell.name))
 
 
 def _read(file: Path) -> _Projection:

@@ -24,7 +24,7 @@ class Sweep:
 
     parameter: str
     line: str
-    """The name of the line: the method, and the dataset if there are several."""
+    """The name of the line: the method, the dataset if there are several, and what tells it from others."""
     values: Mapping[float, BySeed]
 
 
@@ -34,6 +34,7 @@ class Grid:
 
     parameters: tuple[str, str]
     line: str
+    """Named like the line of a sweep."""
     values: Mapping[tuple[float, float], BySeed]
 
 
@@ -64,7 +65,7 @@ def sweeps(run: Run) -> list[Sweep]:
                     values.setdefault(trial.numbers[parameter], {})[trial.seed] = trial.average
                 if len(values) >= FEWEST_VALUES:
                     lines.append((group[0], values))
-            names = _names([trial for trial, _ in lines], parameter)
+            names = _names([trial for trial, _ in lines], (parameter,))
             found += [Sweep(parameter, name, values) for name, (_, values) in zip(names, lines, strict=True)]
     return found
 
@@ -74,6 +75,7 @@ def grids(run: Run) -> list[Grid]:
     found = []
     for trials in _by_method(run):
         for first, second in combinations(_varying(trials), 2):
+            maps = []
             for group in _groups(trials, (first, second)):
                 values: dict[tuple[float, float], dict[int, float]] = {}
                 for trial in group:
@@ -81,7 +83,11 @@ def grids(run: Run) -> list[Grid]:
                     values.setdefault(at, {})[trial.seed] = trial.average
                 rows, columns = ({at[place] for at in values} for place in (0, 1))
                 if min(len(rows), len(columns)) > 1 and len(values) > len(rows) + len(columns) - 1:
-                    found.append(Grid((first, second), group[0].line, values))
+                    maps.append((group[0], values))
+            names = _names([trial for trial, _ in maps], (first, second))
+            found += [
+                Grid((first, second), name, values) for name, (_, values) in zip(names, maps, strict=True)
+            ]
     return found
 
 
@@ -113,19 +119,27 @@ def _by_method(run: Run) -> list[list[_Trial]]:
     return list(methods.values())
 
 
-def _names(trials: list[_Trial], parameter: str) -> list[str]:
+def _names(trials: list[_Trial], parameters: tuple[str, ...]) -> list[str]:
     """The line of each trial, followed by the settings that tell it from other trials on the same line."""
     names = []
     for trial in trials:
         alike = [{**other.numbers, **other.others} for other in trials if other.line == trial.line]
-        mine = {**trial.numbers, **trial.others}
-        differing = [
-            f"{symbol(key)}={value:g}" if isinstance(value, float) else f"{symbol(key)}={value}"
-            for key, value in mine.items()
-            if key != parameter and any(key not in other or other[key] != value for other in alike)
-        ]
-        names.append(", ".join([trial.line, *differing]))
+        differing = {
+            key: value
+            for key, value in {**trial.numbers, **trial.others}.items()
+            if key not in parameters and any(key not in other or other[key] != value for other in alike)
+        }
+        names.append(", ".join([trial.line, *_in_words(differing)]))
     return names
+
+
+def _in_words(settings: Mapping[str, Any]) -> list[str]:
+    """`β=0.1` for each; a symbol stands for one setting only, the next one has its full name."""
+    shown: dict[str, str] = {}
+    for key, value in settings.items():
+        name = key if symbol(key) in shown else symbol(key)
+        shown[name] = f"{value:g}" if isinstance(value, float) else str(value)
+    return [f"{name}={value}" for name, value in shown.items()]
 
 
 def _dataset(cell: CellRecord) -> str:
@@ -133,7 +147,7 @@ def _dataset(cell: CellRecord) -> str:
 
 
 def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    """The numeric settings, which may be varied, and all other settings, which must be equal."""
+    """The numeric settings, which may be varied, and everything else that must be equal."""
     sections = config.model_dump(mode="json", include=set(SECTIONS))
     settings = flat(config.method.hyperparameters) | flat(sections)
     numbers = {
@@ -141,7 +155,13 @@ def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
         for key, value in settings.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    return numbers, {key: value for key, value in settings.items() if key not in numbers}
+    others = {key: value for key, value in settings.items() if key not in numbers}
+    versions = {
+        "suite.version": config.suite.version,
+        "method.version": config.method.version,
+        "method.source": config.method.source,
+    }
+    return numbers, others | versions
 
 
 def _varying(trials: list[_Trial]) -> list[str]:

@@ -97,12 +97,12 @@ def test_records_checkpoints_and_results(disk: SmallDisk, tmp_path: Path, report
         SECTION,
         "round records, checkpoints, predictions, results",
         times,
-        "said in a sentence; with room, completed from the last checkpoint, equal",
+        "one-line error; with free space, completed from the last checkpoint, equal",
     )
 
 
 def note(report: FaultReport, what: str) -> None:
-    report.add(SECTION, what, 1, "said in a sentence; with room, completed, nothing lost")
+    report.add(SECTION, what, 1, "one-line error; with free space, completed, nothing lost")
 
 
 def test_a_plan(disk: SmallDisk, report: FaultReport) -> None:
@@ -155,12 +155,12 @@ def test_mlflow(disk: SmallDisk, report: FaultReport) -> None:
     cell = store.cell("full", "a")
     tracker = Tracker(None, store.out)
     disk.fill()
-    assert refused(lambda: tracker.log_cell(store.out, cell.path))
+    assert refused(lambda: tracker.log_cell(store.out, cell.planned))
     disk.clear()
     later = Tracker(None, store.out)
-    assert later.pending([cell.path]) == [cell.path]
-    later.log_cell(store.out, cell.path)
-    assert later.pending([cell.path]) == []
+    assert store.pending(cell, tracker=later) == [cell.path]
+    later.log_cell(store.out, cell.planned)
+    assert store.pending(cell, tracker=later) == []
     note(report, "database of MLflow")
 
 

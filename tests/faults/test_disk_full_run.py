@@ -46,5 +46,5 @@ def test_a_run(tmp_path: Path, report: FaultReport) -> None:
         "Disk full",
         "in the middle of `bench run`",
         1,
-        f"said in a sentence; with room, the same command ended well: 0 of {cells} cells lost, all equal",
+        f"one-line error; with free space, the same command ended well: 0 of {cells} cells lost, all equal",
     )

@@ -67,5 +67,5 @@ def test_a_greedy_trial(tmp_path: Path, report: FaultReport) -> None:
         "Memory",
         "trial ended by Ray's memory monitor",
         1,
-        "tried again alone, then named in a sentence; the other cell was completed",
+        "retried by itself, then reported in one line; the other cell was completed",
     )

@@ -86,7 +86,7 @@ def test_a_bad_server(
         tracker = Tracker(address, mlflow_store.out)
         with Background(said.append, "cells") as background:
             for cell in cells:
-                background.submit(tracker.log_cell, mlflow_store.out, cell.path)
+                background.submit(tracker.log_cell, mlflow_store.out, cell.planned)
         requests = server.requests if server else 0
     (sentence,) = said
     assert sentence.startswith(f"warning: {CELLS} cells are not in MLflow: MLflow at {address} did not take")
@@ -94,8 +94,8 @@ def test_a_bad_server(
     assert requests <= 4 * GIVE_UP, "it went on asking a server that does not work"
     assert [files_below(cell.path) for cell in cells] == before
     later = mlflow_store.tracker
-    assert len(later.pending([cell.path for cell in cells])) == CELLS
+    assert len(mlflow_store.pending(*cells, tracker=later)) == CELLS
     for cell in cells:
-        later.log_cell(mlflow_store.out, cell.path)
+        later.log_cell(mlflow_store.out, cell.planned)
     assert len(mlflow_store.runs(name)) == CELLS
     report.add(SECTION, way, 1, f"one warning for {CELLS} cells; the next command logged them all")

@@ -63,6 +63,6 @@ class Outcomes:
     def __str__(self) -> str:
         parts = {
             "equal": "results equal",
-            "said": "said in a sentence that names the file",
+            "said": "ended in a one-line error that names the file",
         }
         return ", ".join(f"{self.counts[key]} {words}" for key, words in parts.items() if self.counts[key])

@@ -9,13 +9,13 @@ from pathlib import Path
 INTRODUCTION = """
 # What faults do to a run
 
-The tests behind `make test-faults` and `make fuzz` break runs and searches in the ways below and hold them to
-one promise: the results are those of an undisturbed run, byte for byte apart from times, or one sentence says
-what is wrong and what to do, and nothing that was finished is lost. A cell is lost if it was planned and
-has no result in the end. The figures were counted on a virtual machine with two cores and no GPU, busy
-with other work. Two nodes are two places on that machine, of which the second does not see the first one's
-run folder; for the cut network each has a network of its own as well, with a switch between them that fails.
-A row stands until its test is run again.
+The tests behind `make test-faults` and `make fuzz` break runs and searches in the ways listed below and
+check one promise: either the results are those of an undisturbed run, byte for byte except for times, or a
+one-line error says what is wrong and what to do; and nothing that was finished is lost. A cell is lost if
+it was planned and has no result in the end. The numbers were measured on a virtual machine with two cores
+and no GPU, busy with other work. Two nodes are simulated on that machine, where the second does not see the
+run folder of the first; for the cut network each node also has a separate network, with a switch between
+them that fails. A row is kept until its test is run again.
 """
 KILLED = "Processes killed (SIGKILL, at random moments)"
 HEAD = ["| fault | how often | outcome |", "|---|---:|---|"]
@@ -26,14 +26,14 @@ class FaultReport:
     """Is told by each test what it did.
 
     What a page says of other faults stays there, so that some of the tests can be run again by themselves;
-    delete the page to have it made anew.
+    delete the page to write all of it again.
     """
 
     def __init__(self) -> None:
         self._sections: dict[str, dict[str, str]] = {}
 
     def add(self, section: str, fault: str, count: int, outcome: str) -> None:
-        """Say what became of a fault that was tried so many times."""
+        """Record the outcome of a fault that was tried `count` times."""
         self._sections.setdefault(section, {})[fault] = f"| {fault} | {count} | {outcome} |"
 
     def write_if_asked(self) -> None:

@@ -197,4 +197,4 @@ def tallies() -> Iterator[tuple[str, int, str]]:
     """What became of all inputs: their kind, their number, and the outcome in words."""
     for kind, ends in OUTCOMES.items():
         read = sum(end == "read" for end in ends)
-        yield kind, len(ends), f"{read} read, {len(ends) - read} refused in a sentence"
+        yield kind, len(ends), f"{read} read, {len(ends) - read} refused with a one-line error"

@@ -42,6 +42,7 @@ class Planned:
     history: Sequence[Mapping[str, Any]] = ()
     """Lines of rounds.jsonl as they are, in place of a curve."""
     dataset: str = "digits_mini"
+    partition: dict[str, Any] = field(default_factory=lambda: {"name": "by_domain"})
     training: dict[str, Any] = field(default_factory=dict)
     partition_hash: str = "83e8afa1efaf271b"
     last5: float | None = None
@@ -51,6 +52,7 @@ class Planned:
     checksum: str = CHECKSUM
     validation: float = 0.0
     hyperparameters: dict[str, Any] = field(default_factory=dict)
+    method_version: int = 1
     encoder: dict[str, Any] | None = None
     attackers: dict[str, Any] | None = None
     contract: str | None = None
@@ -153,13 +155,17 @@ def _write_cell(folder: Path, cell: Planned, domains: Sequence[str], suite: str)
             "suite": {"name": suite, "version": 1},
             "variant": cell.variant,
             "dataset": {"name": cell.dataset},
-            "partition": {"name": "by_domain"},
+            "partition": cell.partition,
             **({"encoder": cell.encoder} if cell.encoder else {}),
             **({"attackers": cell.attackers} if cell.attackers else {}),
             "model": {"name": "cnn"},
             "training": {**TRAINING, "rounds": cell.rounds, "validation": cell.validation, **cell.training},
             "evaluation": {"every": 5, "personal": cell.personal is not None},
-            "method": {"name": cell.method, "version": 1, "hyperparameters": cell.hyperparameters},
+            "method": {
+                "name": cell.method,
+                "version": cell.method_version,
+                "hyperparameters": cell.hyperparameters,
+            },
             "seed": cell.seed,
         },
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.records.schema import PlannedRecord
 from bench.tracking.tracker import Tracker
 
 ROUNDS: list[dict[str, Any]] = [
@@ -63,10 +64,18 @@ FINAL = {
 class Cell:
     """A cell's directory, written as the engine writes it."""
 
-    def __init__(self, run_dir: Path, suite: str, name: str) -> None:
+    def __init__(self, run_dir: Path, suite: str, name: str, label: str = "FedLSA (λ = 0.7)") -> None:
         self.hash = hashlib.sha256(f"{suite} {name}".encode()).hexdigest()[:16]
         self.run_dir = run_dir
-        self.path = run_dir / "cells" / f"fedlsa-s3-{self.hash}"
+        self.planned = PlannedRecord(
+            cell_id=self.hash,
+            directory=f"cells/fedlsa-s3-{self.hash}",
+            method="fedlsa",
+            label=label,
+            variant="",
+            seed=3,
+        )
+        self.path = run_dir / self.planned.directory
         self.path.mkdir(parents=True)
         self.write(
             "config.json",
@@ -127,8 +136,8 @@ class Store:
 
         self.client = MlflowClient(tracking_uri=f"sqlite:///{out}/mlflow.db")
 
-    def cell(self, suite: str, name: str, *, done: bool = True) -> Cell:
-        cell = Cell(self.out, suite, name)
+    def cell(self, suite: str, name: str, *, done: bool = True, label: str = "FedLSA (λ = 0.7)") -> Cell:
+        cell = Cell(self.out, suite, name, label)
         if done:
             cell.train()
             cell.finish()
@@ -136,7 +145,12 @@ class Store:
 
     def log(self, *cells: Cell) -> None:
         for cell in cells:
-            self.tracker.log_cell(self.out, cell.path)
+            self.tracker.log_cell(self.out, cell.planned)
+
+    def pending(self, *cells: Cell, tracker: Tracker | None = None) -> list[Path]:
+        """The folders of those cells that are not logged."""
+        found = (tracker or self.tracker).pending(self.out, [cell.planned for cell in cells])
+        return [self.out / cell.directory for cell in found]
 
     def restart(self) -> None:
         """Go on as another driver, which knows nothing of the first one."""
@@ -148,7 +162,15 @@ class Store:
         return found.experiment_id
 
     def runs(self, suite: str) -> list[Any]:
-        """All of a suite's runs that are not deleted."""
+        """The runs of a suite's cells that are not deleted."""
+        return [run for run in self._all(suite) if "cell" in run.data.tags]
+
+    def suite_run(self, suite: str) -> Any:
+        """The one run of the suite itself."""
+        (run,) = [run for run in self._all(suite) if "suite_run" in run.data.tags]
+        return run
+
+    def _all(self, suite: str) -> list[Any]:
         return list(self.client.search_runs([self.experiment(suite)]))
 
     def history(self, run: Any, metric: str) -> list[tuple[int, float]]:

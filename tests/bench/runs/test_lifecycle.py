@@ -304,11 +304,14 @@ def test_mlflow_has_one_run_a_cell_and_one_for_the_suite(completed: Result) -> N
     (suite_run,) = [run for run in runs if "suite_run" in run.data.tags]
     assert len(runs) == 1 + len(by_cell) == 1 + len(completed.cells)
     assert {run.info.status for run in runs} == {"FINISHED"}
+    names = {f"{label} s{seed}" for label in ("SCAFFOLD", "Fragile") for seed in (0, 1)}
+    assert {run.info.run_name for run in by_cell.values()} == names
     files = {file.path for file in client.list_artifacts(suite_run.info.run_id)}
     assert files == {"tables", "figures", "report.html"}
     for cell in completed.cells.values():
         run = by_cell[cell.name.rpartition("-")[2]]
         assert "error" not in run.data.tags
+        assert run.data.tags["mlflow.parentRunId"] == suite_run.info.run_id
         assert run.data.params["training.rounds"] == str(ROUNDS)
         assert run.data.metrics["final_avg"] == pytest.approx(read(cell / "result.json")["final"]["avg"])
         history = client.get_metric_history(run.info.run_id, "bytes_up")

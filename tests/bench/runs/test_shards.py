@@ -167,4 +167,4 @@ def test_two_at_the_same_time_give_the_bytes_of_one_run(suite: Path, tmp_path: P
     assert untimed(shards / "tables/tiny.csv") == untimed(whole.folder.path / "tables/tiny.csv")
     assert (shards / "report.html").is_file()
     tracker = Tracker(None, tmp_path / "shards")
-    assert tracker.pending([shards / cell.directory for cell in whole.cells]) == []
+    assert tracker.pending(shards, [cell.as_record() for cell in whole.cells]) == []

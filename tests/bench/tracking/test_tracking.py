@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.tracking.tracker import Tracker, recorded_store
+from bench.tracking.tracker import Tracker, digest_of, recorded_store
 from tests.kit.cli import call_bench
 from tests.kit.run_folders import Planned, write_run
 from tests.kit.tracking import ROUNDS, Cell, Store, assert_complete
@@ -27,9 +27,11 @@ def test_a_finished_cell_becomes_a_run(mlflow_store: Store) -> None:
     mlflow_store.log(cell)
     (run,) = mlflow_store.runs("whole")
     assert_complete(mlflow_store, run)
-    assert run.info.run_name == "fedlsa s3"
+    assert run.info.run_name == "FedLSA (λ = 0.7) s3"
+    assert run.data.tags["mlflow.parentRunId"] == mlflow_store.suite_run("whole").info.run_id
     assert (run.info.start_time, run.info.end_time) == (1767323042000, 1767323045000)
     assert run.data.params == {
+        "label": "FedLSA (λ = 0.7)",
         "suite.name": "whole",
         "suite.version": "2",
         "variant": "",
@@ -58,6 +60,7 @@ def test_a_finished_cell_becomes_a_run(mlflow_store: Store) -> None:
         "cell": cell.hash,
         "suite": "whole",
         "method": "fedlsa",
+        "label": "FedLSA (λ = 0.7)",
         "variant": "",
         "seed": "3",
         "commit": "c0ffee",
@@ -68,6 +71,59 @@ def test_a_finished_cell_becomes_a_run(mlflow_store: Store) -> None:
     assert Path(run.info.artifact_uri.removeprefix("file://")).is_relative_to(
         mlflow_store.out / "mlartifacts"
     )
+
+
+def test_rows_of_one_method_are_told_apart_below_one_suite(mlflow_store: Store) -> None:
+    labels = [f"FedLSA (λ = {value})" for value in (0.1, 0.5, 0.7)]
+    for label in labels:
+        mlflow_store.restart()  # another driver resumes the suite, and makes no second run for it
+        mlflow_store.log(mlflow_store.cell("rows", label, label=label))
+    runs = mlflow_store.runs("rows")
+    assert sorted(run.info.run_name for run in runs) == [f"{label} s3" for label in labels]
+    assert sorted(run.data.tags["label"] for run in runs) == labels
+    assert sorted(run.data.params["label"] for run in runs) == labels
+    parent = mlflow_store.suite_run("rows")
+    assert parent.info.run_name == "rows v2"
+    assert {run.data.tags["mlflow.parentRunId"] for run in runs} == {parent.info.run_id}
+
+
+def test_a_new_label_replaces_the_old_one(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("relabelled", "a")
+    mlflow_store.log(cell)
+    cell.planned = cell.planned.model_copy(update={"label": "Ours"})
+    assert mlflow_store.pending(cell) == [cell.path]
+    mlflow_store.log(cell)
+    (run,) = mlflow_store.runs("relabelled")
+    assert_complete(mlflow_store, run)
+    assert (run.info.run_name, run.data.params["label"]) == ("Ours s3", "Ours")
+    assert mlflow_store.pending(cell) == []
+
+
+def test_a_run_of_version_0_1_gets_its_label_and_parent(mlflow_store: Store) -> None:
+    from mlflow.entities import Metric, Param
+
+    mlflow_store.log(mlflow_store.cell("former", "new"))
+    cell, client = mlflow_store.cell("former", "old"), mlflow_store.client
+    tags = {"cell": cell.hash, "suite": "former", "method": "fedlsa", "seed": "3"}
+    old = client.create_run(mlflow_store.experiment("former"), tags=tags, run_name="fedlsa s3").info.run_id
+    client.log_batch(old, [Metric("test_mnist", 0.25, 1, 1)], [Param("lam", "0.7"), Param("seed", "3")])
+    client.set_terminated(old)
+    marker = {
+        "uri": mlflow_store.tracker.address,
+        "run_id": old,
+        "sha256": digest_of([cell.path / "result.json"]),
+    }
+    cell.write("mlflow.json", marker)
+    mlflow_store.restart()
+    assert mlflow_store.pending(cell) == [cell.path]
+    mlflow_store.log(cell)
+    (run,) = [run for run in mlflow_store.runs("former") if run.data.tags["cell"] == cell.hash]
+    assert run.info.run_id == old
+    assert_complete(mlflow_store, run)
+    assert run.info.run_name == "FedLSA (λ = 0.7) s3"
+    assert run.data.tags["label"] == run.data.params["label"] == "FedLSA (λ = 0.7)"
+    assert run.data.tags["mlflow.parentRunId"] == mlflow_store.suite_run("former").info.run_id
+    assert mlflow_store.pending(cell) == []
 
 
 def test_a_long_cell_needs_several_batches(mlflow_store: Store) -> None:
@@ -109,7 +165,7 @@ def test_a_run_left_by_a_killed_driver_is_completed(mlflow_store: Store) -> None
         [Param("lam", "0.7")],
     )
     mlflow_store.restart()
-    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    assert mlflow_store.pending(cell) == [cell.path]
     mlflow_store.log(cell)
     mine = [run for run in mlflow_store.runs("killed") if run.data.tags["cell"] == cell.hash]
     assert [run.info.run_id for run in mine] == [left.info.run_id]
@@ -133,18 +189,18 @@ def test_a_failed_cell_is_shown_and_mended_when_it_succeeds(mlflow_store: Store)
     cell = mlflow_store.cell("mended", "a", done=False)
     cell.train(ROUNDS[:2])
     cell.fail()
-    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    assert mlflow_store.pending(cell) == [cell.path]
     mlflow_store.log(cell)
     (failed,) = mlflow_store.runs("mended")
     assert failed.info.status == "FAILED"
     assert failed.data.tags["error"] == "ValueError: loss is NaN"
     assert mlflow_store.history(failed, "test_avg") == [(1, 0.5)]
     assert set(mlflow_store.files(failed)) == {"config.json"}
-    assert mlflow_store.tracker.pending([cell.path]) == []
+    assert mlflow_store.pending(cell) == []
 
     cell.train()
     cell.finish()
-    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    assert mlflow_store.pending(cell) == [cell.path]
     mlflow_store.log(cell)
     (mended,) = mlflow_store.runs("mended")
     assert mended.info.run_id == failed.info.run_id
@@ -155,7 +211,7 @@ def test_a_failed_cell_is_shown_and_mended_when_it_succeeds(mlflow_store: Store)
 def test_a_deleted_experiment_comes_back(mlflow_store: Store) -> None:
     mlflow_store.log(mlflow_store.cell("deleted", "a"))
     mlflow_store.client.delete_experiment(mlflow_store.experiment("deleted"))
-    Tracker(None, mlflow_store.out).log_cell(mlflow_store.out, mlflow_store.cell("deleted", "b").path)
+    Tracker(None, mlflow_store.out).log_cell(mlflow_store.out, mlflow_store.cell("deleted", "b").planned)
     assert len(mlflow_store.runs("deleted")) == 2
 
 
@@ -163,12 +219,11 @@ def test_pending_cells_are_those_that_ended_and_are_not_logged(mlflow_store: Sto
     logged, fresh = mlflow_store.cell("pending", "a"), mlflow_store.cell("pending", "b")
     running = mlflow_store.cell("pending", "c", done=False)
     running.train()
-    cells = [logged.path, fresh.path, running.path]
     mlflow_store.log(logged)
-    assert mlflow_store.tracker.pending(cells) == [fresh.path]
-    assert Tracker(None, tmp_path).pending([logged.path]) == [logged.path]
+    assert mlflow_store.pending(logged, fresh, running) == [fresh.path]
+    assert mlflow_store.pending(logged, tracker=Tracker(None, tmp_path)) == [logged.path]
     logged.finish("2026-02-02T00:00:00+00:00")
-    assert mlflow_store.tracker.pending(cells) == [logged.path, fresh.path]
+    assert mlflow_store.pending(logged, fresh, running) == [logged.path, fresh.path]
 
 
 def test_cells_are_pending_again_while_the_database_is_gone(mlflow_store: Store) -> None:
@@ -176,9 +231,9 @@ def test_cells_are_pending_again_while_the_database_is_gone(mlflow_store: Store)
     mlflow_store.log(cell)
     database, elsewhere = mlflow_store.out / "mlflow.db", mlflow_store.out / "elsewhere.db"
     database.rename(elsewhere)
-    assert mlflow_store.tracker.pending([cell.path]) == [cell.path]
+    assert mlflow_store.pending(cell) == [cell.path]
     elsewhere.rename(database)
-    assert mlflow_store.tracker.pending([cell.path]) == []
+    assert mlflow_store.pending(cell) == []
 
 
 def test_tables_and_figures_are_replaced(mlflow_store: Store) -> None:
@@ -192,7 +247,7 @@ def test_tables_and_figures_are_replaced(mlflow_store: Store) -> None:
     mlflow_store.tracker.log_suite(run_dir)
     table.write_text("new")
     mlflow_store.tracker.log_suite(run_dir)
-    (run,) = [run for run in mlflow_store.runs("tables") if "suite_run" in run.data.tags]
+    run = mlflow_store.suite_run("tables")
     assert (run.info.status, run.info.run_name) == ("FINISHED", "tables v2")
     assert mlflow_store.files(run, "tables") == {"tables/table.md": b"new"}
     assert mlflow_store.files(run, "figures") == {"figures/curves.svg": b"<svg/>"}
@@ -212,7 +267,7 @@ def test_a_report_made_again_renews_what_mlflow_shows(mlflow_store: Store, tmp_p
     for _ in range(2):
         outcome = call_bench("report", run_dir, "--format", "md", "--tracking-uri", tracker.address)
         assert outcome.code == 0
-    (run,) = [run for run in mlflow_store.runs("quickstart") if "suite_run" in run.data.tags]
+    run = mlflow_store.suite_run("quickstart")
     logged = mlflow_store.files(run, "tables") | mlflow_store.files(run, "figures")
     assert logged["tables/quickstart.md"] == (tables / "quickstart.md").read_bytes()
     assert b"50.00" in logged["tables/quickstart.md"]
@@ -229,11 +284,12 @@ def test_mlflow_is_not_imported_when_there_is_nothing_to_write(mlflow_store: Sto
     code = f"""
 import sys
 from pathlib import Path
+from bench.records.schema import PlannedRecord
 from bench.tracking.tracker import Tracker
-out, cell = Path({str(mlflow_store.out)!r}), Path({str(cell.path)!r})
+out, cell = Path({str(mlflow_store.out)!r}), PlannedRecord.model_validate({cell.planned.model_dump()!r})
 tracker = Tracker(None, out)
 tracker.log_suite(out)
-print(tracker.pending([cell]), "--backend-store-uri" in tracker.ui_command(), "mlflow" in sys.modules)
+print(tracker.pending(out, [cell]), "--backend-store-uri" in tracker.ui_command(), "mlflow" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] True False\n"
@@ -248,8 +304,10 @@ def test_a_kill_while_the_database_is_made_does_no_harm(
     cell.finish()
     code = f"""
 from pathlib import Path
+from bench.records.schema import PlannedRecord
 from bench.tracking.tracker import Tracker
-Tracker(None, Path({str(tmp_path)!r})).log_cell(Path({str(tmp_path)!r}), Path({str(cell.path)!r}))
+out, cell = Path({str(tmp_path)!r}), PlannedRecord.model_validate({cell.planned.model_dump()!r})
+Tracker(None, out).log_cell(out, cell)
 """
     command = [sys.executable, "-c", code]
     cache = tmp_path / "cache"

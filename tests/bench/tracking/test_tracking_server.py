@@ -35,10 +35,10 @@ def server(mlflow_store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
 def test_a_server_is_written_to_and_the_password_kept_nowhere(mlflow_store: Store, server: str) -> None:
     cell = mlflow_store.cell("served", "a")
     tracker = Tracker(f"http://alice:s3cret@{server}", mlflow_store.out)
-    tracker.log_cell(mlflow_store.out, cell.path)
+    tracker.log_cell(mlflow_store.out, cell.planned)
     (run,) = mlflow_store.runs("served")
     assert_complete(mlflow_store, run)
-    assert tracker.pending([cell.path]) == []
+    assert mlflow_store.pending(cell, tracker=tracker) == []
     marker = json.loads((cell.path / "mlflow.json").read_text())
     assert (marker["uri"], marker["run_id"]) == (f"http://{server}", run.info.run_id)
     assert tracker.ui_command() == f"http://{server}"
@@ -65,7 +65,7 @@ def test_a_server_that_is_down_is_one_error_without_the_password(
         TrackingError, match=r"^MLflow at http://127\.0\.0\.1:9 did not take fedlsa-s3-"
     ) as caught:
         Tracker(f"http://alice:{password}@127.0.0.1:9", mlflow_store.out).log_cell(
-            mlflow_store.out, cell.path
+            mlflow_store.out, cell.planned
         )
     assert "cret" not in str(caught.value)
     assert not (cell.path / "mlflow.json").exists()

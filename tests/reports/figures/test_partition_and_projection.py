@@ -1,6 +1,7 @@
 """Who has which data, and embeddings in two dimensions."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 from bench.errors import UserError
 from bench.records.reader import load_run
 from reports.figures import supported, write_pictures
-from tests.kit.figures import drawn, flat
+from tests.kit.figures import drawn, flat, names
 from tests.kit.rounds import write_partition
-from tests.kit.run_folders import write_run
+from tests.kit.run_folders import Planned, write_run
 
 
 def test_bubbles_are_as_large_as_the_counts(tmp_path: Path) -> None:
@@ -53,6 +54,36 @@ def test_a_projection_shows_points_and_anchors(tmp_path: Path) -> None:
         [[2, 3], [4, 5]],
     ]
     assert [text.get_position() for text in panel.texts] == [(1, 0), (0, 1)]
+
+
+def write_projections(path: Path, rows: Sequence[Planned]) -> Path:
+    run = write_run(path, rows)
+    for cell in rows:
+        points = np.zeros((3, 2))
+        np.savez(run / cell.dir / "projection.npz", points=points, labels=np.zeros(3), anchors=points[:2])
+    return run
+
+
+def projections(run: Path) -> list[str]:
+    return [name for name in names(run) if name.startswith("projection_")]
+
+
+def test_every_row_of_a_method_has_a_projection_of_its_own(tmp_path: Path) -> None:
+    rows = [Planned("fedlsa", 0, (0.5, 0.5), label=label) for label in ("FedLSA", "FedLSA (lam 0.5)")]
+    run = write_projections(tmp_path, rows)
+    assert projections(run) == ["projection_fedlsa_s0", "projection_fedlsa_lam_0_5_s0"]
+    titles = [drawn(run, name).axes[0].get_title() for name in projections(run)]
+    assert titles == [f"{row.label} seed 0: samples and class anchors" for row in rows]
+
+
+def test_names_that_differ_in_symbols_or_case_only_do_not_collide(tmp_path: Path) -> None:
+    labels = ["FedLSA (λ = 1)", "FedLSA (α = 1)", "fedlsa 1", "FedLSA 1"]
+    rows = [Planned("fedlsa", 0, (0.5, 0.5), label=label) for label in labels]
+    rows.append(Planned("fedlsa_like", 0, (0.5, 0.5), label=labels[0]))
+    found = projections(write_projections(tmp_path / "all", rows))
+    assert len({name.lower() for name in found}) == len(rows)
+    assert all(name.startswith("projection_fedlsa_1_s0_") for name in found)
+    assert projections(write_projections(tmp_path / "fewer", rows[1:])) == found[1:], "names do not move"
 
 
 def damaged(file: Path, damage: str) -> None:

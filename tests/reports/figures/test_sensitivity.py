@@ -1,6 +1,7 @@
 """Settings that a run varies, as lines and heat maps."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +78,59 @@ def test_cells_on_other_features_are_not_taken_for_the_same(tmp_path: Path) -> N
     for encoder, more in levels.items():
         own = {lam: by_seed[0] for lam, by_seed in found[f"FedLSA, encoder={encoder}"].items()}
         assert own == pytest.approx({lam: 100 * (lam + more) for lam in (0.1, 0.3, 0.5)})
+
+
+def grid_cells(lift: float, variant: str, **different: Any) -> list[Planned]:
+    """Four combinations of λ and α in one setting, each `lift` better than λ + α/100."""
+    hyperparameters = different.pop("hyperparameters", {})
+    return [
+        Planned(
+            "fedlsa",
+            0,
+            (lam + alpha / 100 + lift,) * 2,
+            variant=f"{variant} λ={lam} α={alpha}",
+            hyperparameters={"lam": lam, "alpha": alpha, **hyperparameters},
+            **different,
+        )
+        for lam in (0.1, 0.3)
+        for alpha in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "titles"),
+    [
+        ({"dataset": "digits"}, {"dataset": "pacs"}, ["FedLSA, digits", "FedLSA, pacs"]),
+        (
+            {"partition": {"name": "dirichlet", "beta": 0.1}},
+            {"partition": {"name": "dirichlet", "beta": 0.5}},
+            ["FedLSA, β=0.1", "FedLSA, β=0.5"],
+        ),
+        (
+            {"partition": {"name": "by_domain"}},
+            {"partition": {"name": "dirichlet", "beta": 0.5}},
+            ["FedLSA, partition=by_domain", "FedLSA, β=0.5, partition=dirichlet"],
+        ),
+        (
+            {"hyperparameters": {"separation": True}},
+            {"hyperparameters": {"separation": False}},
+            ["FedLSA, separation=True", "FedLSA, separation=False"],
+        ),
+        (
+            {"hyperparameters": {"beta": 1.0}, "partition": {"name": "dirichlet", "beta": 0.1}},
+            {"hyperparameters": {"beta": 2.0}, "partition": {"name": "dirichlet", "beta": 0.5}},
+            ["FedLSA, β=1, partition.beta=0.1", "FedLSA, β=2, partition.beta=0.5"],
+        ),
+        ({"method_version": 1}, {"method_version": 2}, ["FedLSA, version=1", "FedLSA, version=2"]),
+    ],
+)
+def test_heat_maps_are_told_apart_by_what_differs(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], titles: list[str]
+) -> None:
+    cells = grid_cells(0.0, "first", **first) + grid_cells(0.2, "second", **second)
+    panels = drawn(write_run(tmp_path, cells, kind="variants"), "sensitivity_grid").axes
+    lam_over_alpha = [panel for panel in panels if (panel.get_ylabel(), panel.get_xlabel()) == ("λ", "α")]
+    shown = {panel.get_title(): panel.get_images()[0].get_array() for panel in lam_over_alpha}
+    assert list(shown) == titles
+    for lift, values in zip((0, 20), shown.values(), strict=True):
+        assert np.allclose(values, [[11 + lift, 12 + lift], [31 + lift, 32 + lift]])
