@@ -63,5 +63,13 @@ def _untried(space: SearchSpace, source: list[int], tried: set[str]) -> Values |
 def _tpe(study: JournalStudy, seed: int, number: int, attempt: int, past: Sequence[Trial]) -> Values:
     import optuna
 
-    source = int(np.random.default_rng([seed, number, attempt]).integers(2**31))
-    return study.ask(past, optuna.samplers.TPESampler(seed=source, n_startup_trials=STARTUP))
+    # All options are given, since Optuna's defaults change between versions: 5.0 changed the last two.
+    sampler = optuna.samplers.TPESampler(
+        seed=int(np.random.default_rng([seed, number, attempt]).integers(2**31)),
+        n_startup_trials=STARTUP,
+        n_ei_candidates=24,
+        group=False,
+        multivariate=True,
+        constant_liar=True,
+    )
+    return study.ask(past, sampler)
