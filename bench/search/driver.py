@@ -7,10 +7,11 @@ learns from its trials does not depend on how quick others are. Those that are l
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from bench.records.run_folder import RunFolder
@@ -19,7 +20,6 @@ from bench.scheduling.fitting import fit
 from bench.scheduling.home import conditions_at, open_home
 from bench.scheduling.resources import Resources
 from bench.search.job import SearchTrial
-from bench.search.rungs import EarlyStops
 from bench.search.running import Assignment, RunningSearch
 
 RETRIES = 2
@@ -70,7 +70,7 @@ def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths,
             "metric": "validation",
             "mode": "max",
             "search_alg": turns,
-            "scheduler": EarlyStops(turns.search_of),
+            "scheduler": _EarlyStops(turns.search_of),
             "num_samples": -1,
             "max_concurrent_trials": at_once,
             "time_budget_s": turns.seconds,
@@ -134,3 +134,21 @@ class _Turns(Searcher):
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         self._by_trial[trial_id].completed(trial_id, result, error)
+
+
+class _EarlyStops(FIFOScheduler):
+    """Ray Tune's side of early stops: asks the search that a trial belongs to."""
+
+    def __init__(self, search_of: Callable[[str], RunningSearch]) -> None:
+        """`search_of`: a trial's id → its search."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._search_of = search_of
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tune copies its scheduler to disk; all that it knows is in the journals."""
+        return {}
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        running = self._search_of(trial.trial_id)
+        stops = running.stops(trial.trial_id, result["measured"], result["validation"])
+        return self.STOP if stops else self.CONTINUE

@@ -26,7 +26,7 @@ FOLDER = "tune"
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
-"""How often a trial is measured, at least; the first time is when ASHA may stop it first."""
+"""How often a trial is measured, at least, if it has as many rounds."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Search:
         return self.suite.training.rounds
 
     @property
-    def grace(self) -> int:
+    def measured_every(self) -> int:
         """Rounds between two measurements. Round 0, a method's prelude, is before the first in any case."""
         return math.ceil(self.rounds / MEASUREMENTS)
 
@@ -82,7 +82,7 @@ class Search:
         key = json.dumps(values, sort_keys=True)
         if key not in self._planned:
             suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
-            evaluation = Evaluation(every=self.grace, personal=suite.evaluation.personal, test=False)
+            evaluation = Evaluation(every=self.measured_every, personal=suite.evaluation.personal, test=False)
             self._planned[key] = [
                 replace(cell, config=cell.config.replaced(evaluation=evaluation))
                 for cell in plan_cells(suite, self.data_root)

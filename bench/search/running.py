@@ -60,6 +60,8 @@ class RunningSearch:
         self._jobs: dict[str, tuple[int, ...]] = {}
         """Tune's trial → the numbers of its configurations."""
         self._running: set[int] = set()
+        self._halving = None if self.stacks else self._halving_so_far()
+        """Stops configurations that Tune reports one by one; a process that trains several has its own."""
         self._is_last_attempt = False
         self._deadline: float | None = None
         self.lost = 0
@@ -120,10 +122,12 @@ class RunningSearch:
         self._waiting, self._again = self._again, []
         self._is_last_attempt = True
 
-    def number(self, trial_id: str) -> int:
-        """That of the only configuration of a trial of Tune."""
+    def stops(self, trial_id: str, measured: int, validation: float) -> bool:
+        """Whether a job should end now: its time is up, or its only configuration is stopped early."""
+        if self.time_is_up or self._halving is None:
+            return self.time_is_up
         (number,) = self._jobs[trial_id]
-        return number
+        return self._halving.stops(number, measured, validation)
 
     def next_job(self, trial_id: str, processes: int) -> SearchJob | None:
         """What a process should do next, if so many of them work for this search; None: nothing now."""
@@ -137,6 +141,8 @@ class RunningSearch:
         if not chosen:
             return None
         self._jobs[trial_id] = tuple(trial.number for trial in chosen)
+        if self._halving is not None:
+            self._halving.record(chosen[0].number, self.search.history(chosen[0]))
         return self._job(chosen)
 
     def _together(self, processes: int) -> int:
@@ -164,14 +170,18 @@ class RunningSearch:
             for folder, cell in zip(self.search.folders(trial), self.search.cells(trial.values), strict=True)
         ]
         numbers = tuple(trial.number for trial in trials)
-        return SearchJob(cells, self._conditions, self._home, numbers, self._halving())
+        halving = self._halving_so_far() if self.stacks else None
+        return SearchJob(cells, self._conditions, self._home, numbers, halving)
 
-    def _halving(self) -> Halving | None:
-        if self.search.scheduler != "asha" or not self.stacks:
+    def _halving_so_far(self) -> Halving | None:
+        """With what the trials in the journal measured; None if trials are not stopped early."""
+        if self.search.scheduler != "asha":
             return None
-        ended = [trial for trial in self.journal.trials if trial.outcome in ("finished", "stopped")]
-        histories = [self.search.history(trial) for trial in ended]
-        return Halving.after(self.search.grace, self.search.rounds, histories)
+        halving = Halving(self.search.measured_every, self.search.rounds)
+        for trial in self.journal.trials:
+            if trial.outcome in ("finished", "stopped"):
+                halving.record(trial.number, self.search.history(trial))
+        return halving
 
     def advanced(self, standings: Sequence[Standing]) -> None:
         running = [trial for trial in standings if trial.number in self._running]

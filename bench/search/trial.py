@@ -137,12 +137,12 @@ class TrialBatch:
         """At a rung that all running configurations have reached, only the best go on."""
         if self._halving is None:
             return
-        at = {trial.number: trial.measured for trial in self.trials if not trial.ended}
-        rounds = {measured[0] if measured else 0 for measured in at.values()}
-        if len(rounds) != 1 or (rung := rounds.pop()) not in self._halving.measured:
+        measured = {trial.number: trial.measured or (0, 0.0) for trial in self.trials if not trial.ended}
+        rounds = {number for number, _ in measured.values()}
+        if len(rounds) != 1:
             return
-        found = {number: measured[1] for number, measured in at.items() if measured}
-        stopped = self._halving.stopped(rung, found)
+        accuracies = {trial: accuracy for trial, (_, accuracy) in measured.items()}
+        stopped = self._halving.stopped(rounds.pop(), accuracies)
         for trial in self.trials:
             if trial.number in stopped:
                 trial.stopped = True
