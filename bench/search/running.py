@@ -11,7 +11,7 @@ from bench.engine.conditions import Conditions
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
-from bench.search.endings import reason_of, rounds_of, settle_done
+from bench.search.finish import failure_of, write_end
 from bench.search.halving import Halving
 from bench.search.job import SearchJob, Standing
 from bench.search.journal import Journal, Trial
@@ -213,26 +213,17 @@ class RunningSearch:
 
     def _conclude(self, ended: Mapping[int, bool]) -> None:
         """Write down how configurations ended, and whether they failed; only then is anything removed."""
+        self._running.difference_update(ended)
         with self.journal.in_one_write():
-            trials = [self._write_end(number, failed) for number, failed in ended.items()]
+            trials = [
+                write_end(self.search, self.journal, self.journal[number], failed)
+                for number, failed in ended.items()
+            ]
         for trial in trials:
             if trial is not None:
                 for folder in self.search.folders(trial):
                     folder.remove_checkpoints()
                 self._watcher.ended(trial)
-
-    def _write_end(self, number: int, failed: bool) -> Trial | None:
-        """None if its time was up before it was measured: it stays open."""
-        self._running.discard(number)
-        trial = self.journal[number]
-        if failed:
-            reason = reason_of(self.search, trial)
-            return self.journal.ended(number, "failed", None, rounds_of(self.search, trial), reason)
-        if self._is_done(number):
-            return settle_done(self.search, self.journal, trial)
-        if not (history := self.search.history(trial)):
-            return None
-        return self.journal.ended(number, "stopped", history[-1][1], rounds_of(self.search, trial))
 
     def _lose(self, number: int, trial_id: str) -> None:
         """Its process came to an end: what failed by itself is concluded, the rest tried again or left open.
@@ -240,7 +231,7 @@ class RunningSearch:
         It is not the configuration's fault, as far as anybody can tell.
         """
         alone = len(self._jobs[trial_id]) == 1
-        if alone and reason_of(self.search, self.journal[number]):
+        if alone and failure_of(self.search, self.journal[number]):
             self._conclude({number: True})
             return
         self._running.discard(number)

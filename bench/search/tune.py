@@ -17,8 +17,7 @@ from bench.records.run_folder import RunFolder
 from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.checks import check_search
-from bench.search.conclusions import Conclusions
-from bench.search.endings import settle
+from bench.search.finish import Conclusions, settle
 from bench.search.journal import Journal
 from bench.search.plan import Search
 from bench.search.preview import preview
