@@ -15,9 +15,9 @@ from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
 from bench.search.history import mean_history
 from bench.search.journal import Journal, Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.space import SearchSpace, Values, search_space
-from bench.search.study import JournalStudy
-from bench.search.suggestions import suggest
+from bench.search.suggest import suggest
 from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
@@ -108,9 +108,9 @@ class Search:
         return all(folder.is_done for folder in self.folders(trial))
 
     def suggestion(
-        self, number: int, past: Sequence[Trial], study: JournalStudy | None = None
+        self, number: int, past: Sequence[Trial], optuna_study: OptunaStudy | None = None
     ) -> Values | None:
-        return suggest(self.algorithm, self.space, self.seed, number, past, study)
+        return suggest(self.algorithm, self.space, self.seed, number, past, optuna_study)
 
     def count(self) -> int | None:
         """How many configurations there are, the suite's own included; None if no end."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.records.files import read_json, replacing, write_json
 from bench.search.journal import Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
-from bench.search.study import JournalStudy
 from reports.figures.trials import SearchedKey, Trials, Tried, pictures
 
 FEWEST = 4
@@ -51,7 +51,7 @@ def importance(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
         return {"importance": None, "reason": "all trials have the same score"}
     import optuna
 
-    shares = optuna.importance.get_param_importances(JournalStudy(search.space).after(finished))
+    shares = optuna.importance.get_param_importances(OptunaStudy(search.space).after(finished))
     return {
         "importance": {key: float(share) for key, share in shares.items()},
         "estimator": "PED-ANOVA",

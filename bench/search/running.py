@@ -15,8 +15,8 @@ from bench.search.finish import failure_of, write_end
 from bench.search.halving import Halving
 from bench.search.job import SearchJob, Standing
 from bench.search.journal import Journal, Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
-from bench.search.study import JournalStudy
 
 GENERATIONS = 2
 """Into which the trials of a search are divided at least, so that the second learns from the first."""
@@ -55,7 +55,7 @@ class RunningSearch:
         self._limits, self._watcher = assignment.limits, assignment.watcher
         self._conditions, self._home, self._deaths = conditions, home, deaths
         self._budget = Budget(self.search, self._limits)
-        self._study = JournalStudy(self.search.space)
+        self._optuna_study = OptunaStudy(self.search.space)
         self._waiting = [trial.number for trial in self._budget.paid(self.journal) if trial.outcome is None]
         self._jobs: dict[str, tuple[int, ...]] = {}
         """Tune's trial → the numbers of its configurations."""
@@ -160,7 +160,7 @@ class RunningSearch:
         if not self.has_more:
             return None
         number = len(self.journal.trials)
-        values = self.search.suggestion(number, self.journal.trials, self._study)
+        values = self.search.suggestion(number, self.journal.trials, self._optuna_study)
         return None if values is None else self.journal.suggested(number, values)
 
     def _job(self, trials: Sequence[Trial]) -> SearchJob:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.search.journal import Outcome, Trial
 from bench.search.space import SearchSpace
-from bench.search.suggestions import suggest
+from bench.search.suggest import suggest
 from search_spaces.spaces import Distribution
 
 SPACE = SearchSpace(

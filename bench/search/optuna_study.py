@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-class JournalStudy:
+class OptunaStudy:
     """Grows with the journal, since making it anew for a suggestion takes longer than the suggestion."""
 
     def __init__(self, space: SearchSpace) -> None:

@@ -9,8 +9,8 @@ from itertools import repeat
 import numpy as np
 
 from bench.search.journal import Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.space import SearchSpace, Values
-from bench.search.study import JournalStudy
 
 ALGORITHMS = ("optuna", "random", "grid")
 STARTUP = 5
@@ -25,11 +25,11 @@ def suggest(
     seed: int,
     number: int,
     past: Sequence[Trial],
-    study: JournalStudy | None = None,
+    optuna_study: OptunaStudy | None = None,
 ) -> Values | None:
     """The values of this trial, or None if there is nothing left to try. Trial 0 is the suite's own.
 
-    `study` is one for this space, and makes it quicker.
+    `optuna_study`: one of this space that has grown with the journal, which is quicker than a new one.
     """
     if number == 0:
         return {}
@@ -37,8 +37,8 @@ def suggest(
         return None
     tried = {_key(space.default | trial.values) for trial in past}
     if algorithm == "optuna":
-        study = study or JournalStudy(space)
-        draws = (_tpe(study, seed, number, attempt, past) for attempt in range(ATTEMPTS))
+        optuna_study = optuna_study or OptunaStudy(space)
+        draws = (_tpe(optuna_study, seed, number, attempt, past) for attempt in range(ATTEMPTS))
         fresh = next((values for values in draws if _key(values) not in tried), None)
         if fresh is not None:
             return fresh
@@ -60,7 +60,7 @@ def _untried(space: SearchSpace, source: list[int], tried: set[str]) -> Values |
     return next((values for values in points if _key(values) not in tried), None)
 
 
-def _tpe(study: JournalStudy, seed: int, number: int, attempt: int, past: Sequence[Trial]) -> Values:
+def _tpe(optuna_study: OptunaStudy, seed: int, number: int, attempt: int, past: Sequence[Trial]) -> Values:
     import optuna
 
     # All options are given, since Optuna's defaults change between versions: 5.0 changed the last two.
@@ -72,4 +72,4 @@ def _tpe(study: JournalStudy, seed: int, number: int, attempt: int, past: Sequen
         multivariate=True,
         constant_liar=True,
     )
-    return study.ask(past, sampler)
+    return optuna_study.ask(past, sampler)
