@@ -27,8 +27,8 @@ class SearchJob(Job):
     """Who is stopped early among configurations that are computed together, where Tune cannot do it."""
 
 
-class Standing(NamedTuple):
-    """How far a configuration is."""
+class TrialUpdate(NamedTuple):
+    """What a process reports about a configuration."""
 
     number: int
     rounds: int
@@ -72,7 +72,7 @@ class SearchTrial(KeptTrial):
         first = (trials[0].measured if trials else None) or (0, math.nan)
         return {
             "trials": [
-                Standing(
+                TrialUpdate(
                     trial.number,
                     trial.rounds,
                     trial.measured[1] if trial.measured else None,

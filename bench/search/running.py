@@ -13,7 +13,7 @@ from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.finish import failure_of, write_end
 from bench.search.halving import Halving
-from bench.search.job import SearchJob, Standing
+from bench.search.job import SearchJob, TrialUpdate
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
@@ -183,21 +183,21 @@ class RunningSearch:
                 halving.record(trial.number, self.search.history(trial))
         return halving
 
-    def advanced(self, standings: Sequence[Standing]) -> None:
-        running = [trial for trial in standings if trial.number in self._running]
+    def advanced(self, updates: Sequence[TrialUpdate]) -> None:
+        running = [trial for trial in updates if trial.number in self._running]
         for trial in running:
             self._watcher.advanced(trial.number, trial.rounds, trial.validation)
-        if len(standings) > 1:  # a configuration by itself ends with its job
+        if len(updates) > 1:  # a configuration by itself ends with its job
             self._conclude({trial.number: trial.failed for trial in running if trial.ended})
 
     def completed(self, trial_id: str, result: dict[str, Any] | None, error: bool) -> None:
         """A job has come to its end, if only because its process died or its time was up."""
-        standings = {trial.number: trial for trial in (result or {}).get("trials", ())}
+        updates = {trial.number: trial for trial in (result or {}).get("trials", ())}
         ended: dict[int, bool] = {}
         for number in self._jobs[trial_id]:
             if number not in self._running:
                 continue
-            failed = number in standings and standings[number].failed
+            failed = number in updates and updates[number].failed
             if error:
                 self._lose(number, trial_id)
             elif result is None or (self.time_is_up and not failed and not self._is_done(number)):
