@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from bench.engine.conditions import Conditions
 from bench.scheduling.deaths import Deaths
@@ -17,22 +17,10 @@ from bench.search.job import SearchJob, TrialUpdate
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
+from bench.search.progress import SearchProgress
 
 GENERATIONS = 2
 """Into which the trials of a search are divided at least, so that the second learns from the first."""
-
-
-class Watcher(Protocol):
-    """Is told what happens to the trials of a search, in the driver's process."""
-
-    def advanced(self, number: int, rounds: int, validation: float | None) -> None: ...
-
-    def ended(self, trial: Trial) -> None: ...
-
-    def lost(self, number: int, reason: str) -> None: ...
-
-    def over(self) -> None:
-        """The search has had all it may have."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +31,7 @@ class Assignment:
     journal: Journal
     limits: Limits
     conditions: Conditions
-    watcher: Watcher
+    progress: SearchProgress
 
 
 class RunningSearch:
@@ -52,7 +40,7 @@ class RunningSearch:
     def __init__(self, assignment: Assignment, conditions: Conditions, home: Home, deaths: Deaths) -> None:
         """`conditions` are those of the assignment, made to fit this home."""
         self.search, self.journal = assignment.search, assignment.journal
-        self._limits, self._watcher = assignment.limits, assignment.watcher
+        self._limits, self._progress = assignment.limits, assignment.progress
         self._conditions, self._home, self._deaths = conditions, home, deaths
         self._budget = Budget(self.search, self._limits)
         self._optuna_study = OptunaStudy(self.search.space)
@@ -186,7 +174,7 @@ class RunningSearch:
     def advanced(self, updates: Sequence[TrialUpdate]) -> None:
         running = [trial for trial in updates if trial.number in self._running]
         for trial in running:
-            self._watcher.advanced(trial.number, trial.rounds, trial.validation)
+            self._progress.advanced(trial.number, trial.rounds, trial.validation)
         if len(updates) > 1:  # a configuration by itself ends with its job
             self._conclude({trial.number: trial.failed for trial in running if trial.ended})
 
@@ -206,7 +194,7 @@ class RunningSearch:
                 ended[number] = failed
         self._conclude(ended)
         if self.is_over and not self._again:
-            self._watcher.over()
+            self._progress.over()
 
     def _is_done(self, number: int) -> bool:
         return self.search.is_done(self.journal[number])
@@ -223,7 +211,7 @@ class RunningSearch:
             if trial is not None:
                 for folder in self.search.folders(trial):
                     folder.remove_checkpoints()
-                self._watcher.ended(trial)
+                self._progress.ended(trial)
 
     def _lose(self, number: int, trial_id: str) -> None:
         """Its process came to an end: what failed by itself is concluded, the rest tried again or left open.
@@ -240,4 +228,4 @@ class RunningSearch:
             return
         beside = ", even when it ran alone" if self._is_last_attempt else ""
         self.lost += 1
-        self._watcher.lost(number, f"{DIED}: {self._deaths.reason(trial_id)}{beside}")
+        self._progress.lost(number, f"{DIED}: {self._deaths.reason(trial_id)}{beside}")

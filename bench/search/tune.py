@@ -21,7 +21,7 @@ from bench.search.finish import Conclusions, settle
 from bench.search.journal import Journal
 from bench.search.plan import Search
 from bench.search.preview import preview
-from bench.search.progress import SearchWatcher, searches_view
+from bench.search.progress import SearchProgress, searches_view
 from bench.search.request import TuneRequest
 from bench.search.tracking import SearchTracker
 from bench.search.tuned import Tuned
@@ -137,8 +137,8 @@ def _run(
         assignments = []
         for each, journal in pending:
             over = partial(conclusions.begin, each.search, each.checksum)
-            watcher = SearchWatcher(each.search, view, tracker, background, over)
-            assignments.append(Assignment(each.search, journal, limits, each.conditions, watcher))
+            progress = SearchProgress(each.search, view, tracker, background, over)
+            assignments.append(Assignment(each.search, journal, limits, each.conditions, progress))
         joined = request.address is not None
         lost = run_searches(assignments, resources, processes, request.seconds(), joined)
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
