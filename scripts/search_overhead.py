@@ -75,10 +75,10 @@ def search_seconds(folder: Path) -> float:
     from bench.engine.conditions import Conditions
     from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
-    from bench.search.driver import run_searches
     from bench.search.plan import make_search
     from bench.search.progress import SearchProgress
-    from bench.search.running import Assignment
+    from bench.search.running_search import Assignment
+    from bench.search.searches import run_searches
     from bench.suite.model import Suite
 
     class Silent(SearchProgress):

@@ -128,8 +128,8 @@ def _run(
     # The long ones first: at the end, processes wait for each other no longer than for a short one.
     pending.sort(key=lambda each: not each[0].is_long)
     from bench.scheduling.cluster import start_ray
-    from bench.search.driver import run_searches
-    from bench.search.running import Assignment
+    from bench.search.running_search import Assignment
+    from bench.search.searches import run_searches
 
     start_ray(request.address)
     resources, processes = _resources(request, observer)

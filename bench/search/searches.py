@@ -19,8 +19,8 @@ from bench.scheduling.deaths import Deaths
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import conditions_at, open_home
 from bench.scheduling.resources import Resources
-from bench.search.job import SearchTrial
-from bench.search.running import Assignment, RunningSearch
+from bench.search.running_search import Assignment, RunningSearch
+from bench.search.trainable import SearchTrainable
 
 RETRIES = 2
 """Of a trial whose process dies or that raises; it goes on from its checkpoints."""
@@ -62,7 +62,7 @@ def run_searches(
 
 def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths, at_once: int) -> None:
     fit(
-        SearchTrial,
+        SearchTrainable,
         resources,
         scratch,
         RETRIES,

@@ -37,7 +37,7 @@ class TrialUpdate(NamedTuple):
     failed: bool
 
 
-class SearchTrial(KeptTrial):
+class SearchTrainable(KeptTrial):
     """Advances configurations until there is a new measurement, or for a second."""
 
     job: SearchJob

@@ -13,11 +13,11 @@ from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.finish import failure_of, write_end
 from bench.search.halving import Halving
-from bench.search.job import SearchJob, TrialUpdate
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
 from bench.search.progress import SearchProgress
+from bench.search.trainable import SearchJob, TrialUpdate
 
 GENERATIONS = 2
 """Into which the trials of a search are divided at least, so that the second learns from the first."""
