@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
-from bench.search.history import mean_history
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.space import SearchSpace, Values, search_space
@@ -118,6 +118,12 @@ class Search:
             return None
         known = bool(self.space.domains) and self.space.covers(self.space.default)
         return self.space.size + (0 if known or not self.space.domains else 1)
+
+
+def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
+    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
+    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
+    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]
 
 
 def make_search(

@@ -11,7 +11,7 @@ from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.search.halving import Halving
-from bench.search.history import mean_history
+from bench.search.plan import mean_history
 
 
 class DivergedError(Exception):
