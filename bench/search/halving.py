@@ -19,7 +19,7 @@ DEFAULT = 0
 
 
 def rungs(every: int, rounds: int) -> list[int]:
-    """The rounds after which trials are compared, if they are measured every so many of all rounds."""
+    """The rounds after which trials are compared; `every`: rounds between two measurements of a trial."""
     found = []
     rung = FIRST * every
     while rung < rounds:

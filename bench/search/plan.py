@@ -1,4 +1,4 @@
-"""A search as it was asked for: one method of a suite, its space, and how configurations become cells."""
+"""A planned search: one method of a suite, its space, and the cells of every configuration."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
 FOLDER = "tune"
-"""Below the folder of the runs."""
+"""The folder of all searches, in that of the runs."""
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
-"""How often a trial is measured, at least, if it has as many rounds."""
+"""About how many times a trial is measured."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Search:
     scheduler: str
     seed: int
     sweeps: Mapping[str, Sequence[Any]]
-    """What the space has of the command line instead of a file."""
+    """Keys whose values were given by the user instead of the method's search space."""
     out: Path
     data_root: Path | None = None
 
@@ -52,12 +52,12 @@ class Search:
 
     @property
     def measured_every(self) -> int:
-        """Rounds between two measurements. Round 0, a method's prelude, is before the first in any case."""
+        """Rounds between two measurements."""
         return math.ceil(self.rounds / MEASUREMENTS)
 
     @cached_property
     def identity(self) -> str:
-        """Of all that decides what a trial's number stands for; not of how many trials there are."""
+        """A hash of all that decides what is tried, but not of how many trials there are."""
         return identity(
             {
                 "cells": [cell.cell_id for cell in self.cells({})],
@@ -91,7 +91,7 @@ class Search:
 
     @cached_property
     def _planned(self) -> dict[str, list[PlannedCell]]:
-        """Cells by configuration: a search asks for the same ones again and again."""
+        """Configuration → cells, since a search asks for the same ones many times."""
         return {}
 
     def folders(self, trial: Trial) -> list[CellFolder]:
@@ -113,7 +113,7 @@ class Search:
         return suggest(self.algorithm, self.space, self.seed, number, past, optuna_study)
 
     def count(self) -> int | None:
-        """How many configurations there are, the suite's own included; None if no end."""
+        """The number of configurations, including the suite's own; None if infinite."""
         if self.space.size is None:
             return None
         known = bool(self.space.domains) and self.space.covers(self.space.default)
@@ -171,10 +171,10 @@ def make_search(
 
 
 def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
-    """The suite in which every configuration is run under each of these values of the data's keys."""
+    """The suite with a variant per value, so that every configuration is run under each of them."""
     for key, values in sweeps.items():
         if suite.variants:
-            raise UserError(f"--sweep {key}: suite '{suite.suite}' has settings of its own already")
+            raise UserError(f"--sweep {key}: suite '{suite.suite}' already has settings")
         if len(sweeps) > 1:
             raise UserError(f"--sweep {key}: only one key of the data or the model can be swept at a time")
         variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)

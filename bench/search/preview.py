@@ -1,4 +1,4 @@
-"""What a search is about to do, in words."""
+"""What searches are about to do, as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def preview(searches: Sequence[Search], limits: Limits) -> Iterator[str]:
 
 
 def _part(search: Search, trials: int) -> str:
-    """How much of a finite space the trials cover."""
+    """How many configurations of a finite space are tried."""
     size = search.count()
     if size is None:
         return ""

@@ -17,7 +17,7 @@ from bench.tracking.background import Background
 def searches_view(
     searches: Sequence[tuple[Search, Journal]], limits: Limits, observer: Observer
 ) -> AbstractContextManager[View]:
-    """The view of the trials of these searches that are still to come."""
+    """A view of the trials that are still to run."""
     items = [item for search, journal in searches for item in _to_come(search, journal, limits)]
     ended = sum(trial.outcome is not None for _, journal in searches for trial in journal.trials)
     (first, _), *others = searches
@@ -78,7 +78,7 @@ class SearchProgress:
         self._finish()
 
     def _known(self, number: int) -> str:
-        """Early stops may have paid for more trials than the view was made for."""
+        """The trial's key in the view; early stops may have paid for more trials than it was made with."""
         item = _item(self._search, number)
         self._view.expect(item)
         return item.key

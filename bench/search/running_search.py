@@ -1,4 +1,7 @@
-"""A search while it runs: what it tries next, and what is written down about its trials."""
+"""A search while it runs, in the driver: what it tries next, and how its trials ended.
+
+A job is what Ray Tune calls a trial: one process that trains one or several trials of the search.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from bench.search.progress import SearchProgress
 from bench.search.trainable import SearchJob, TrialUpdate
 
 GENERATIONS = 2
-"""Into which the trials of a search are divided at least, so that the second learns from the first."""
+"""A search suggests its trials in at least this many groups, so that later ones learn from earlier ones."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A search to run, and under which conditions."""
+    """A search to run, and how."""
 
     search: Search
     journal: Journal
@@ -35,30 +38,30 @@ class Assignment:
 
 
 class RunningSearch:
-    """First tries what is open in the journal, then what comes next, and concludes what has ended."""
+    """Runs the open trials of the journal, then new ones, and writes down how they end."""
 
-    def __init__(self, assignment: Assignment, conditions: Conditions, home: Home, deaths: Deaths) -> None:
-        """`conditions` are those of the assignment, made to fit this home."""
+    def __init__(self, assignment: Assignment, home: Home, deaths: Deaths) -> None:
         self.search, self.journal = assignment.search, assignment.journal
         self._limits, self._progress = assignment.limits, assignment.progress
-        self._conditions, self._home, self._deaths = conditions, home, deaths
+        self._conditions, self._home, self._deaths = assignment.conditions, home, deaths
         self._budget = Budget(self.search, self._limits)
         self._optuna_study = OptunaStudy(self.search.space)
         self._waiting = [trial.number for trial in self._budget.paid(self.journal) if trial.outcome is None]
         self._jobs: dict[str, tuple[int, ...]] = {}
-        """Tune's trial → the numbers of its configurations."""
+        """Job → the numbers of its trials."""
         self._running: set[int] = set()
         self._halving = None if self.stacks else self._halving_so_far()
-        """Stops configurations that Tune reports one by one; a process that trains several has its own."""
+        """Stops trials that Tune reports one by one; a job of several trials has its own."""
         self._is_last_attempt = False
         self._deadline: float | None = None
         self.lost = 0
-        """Trials whose process died more often than they are retried; they stay open."""
+        """How many trials stay open because their process died too often."""
         self._again: list[int] = []
+        """Trials whose process died, for the last attempt."""
 
     @property
     def stacks(self) -> bool:
-        """Whether a process trains several configurations at once."""
+        """Whether a process trains several trials at once."""
         return self._conditions.together > 1
 
     @property
@@ -71,7 +74,7 @@ class RunningSearch:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it in this command, except for what is tried again."""
+        """Whether no trial runs or will be started, apart from those that `try_again` starts."""
         return not self._running and (self.time_is_up or self._is_given_up or self._is_complete)
 
     @property
@@ -81,7 +84,7 @@ class RunningSearch:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether early stops of what runs may still make room for further trials."""
+        """Whether early stops of running trials may still pay for more trials."""
         return self._limits.by_rounds and bool(self._running)
 
     @property
@@ -90,7 +93,7 @@ class RunningSearch:
 
     @property
     def wants_another_attempt(self) -> bool:
-        """Whether trials are left whose process died beside others."""
+        """Whether trials are left for `try_again`."""
         return bool(self._again)
 
     @property
@@ -102,23 +105,23 @@ class RunningSearch:
         return self._budget.complete(self.journal)
 
     def end_after(self, seconds: float) -> None:
-        """Begin nothing after so many seconds from now."""
+        """Start no trials after this time, and end those that run."""
         self._deadline = time.monotonic() + seconds
 
     def try_again(self) -> None:
-        """Run the trials that are left, and no others, one by one; it is the last attempt at them."""
+        """Run the trials whose process died once more, one per job, and start no new ones."""
         self._waiting, self._again = self._again, []
         self._is_last_attempt = True
 
-    def stops(self, trial_id: str, measured: int, validation: float) -> bool:
-        """Whether a job should end now: its time is up, or its only configuration is stopped early."""
+    def stops(self, job_id: str, measured: int, validation: float) -> bool:
+        """Whether to end a job: its time is up, or its only trial is stopped early."""
         if self.time_is_up or self._halving is None:
             return self.time_is_up
-        (number,) = self._jobs[trial_id]
+        (number,) = self._jobs[job_id]
         return self._halving.stops(number, measured, validation)
 
-    def next_job(self, trial_id: str, processes: int) -> SearchJob | None:
-        """What a process should do next, if so many of them work for this search; None: nothing now."""
+    def next_job(self, job_id: str, processes: int) -> SearchJob | None:
+        """The next job of a search that has this number of processes; None if nothing can start now."""
         if self.time_is_up:
             return None
         chosen: list[Trial] = []
@@ -128,13 +131,13 @@ class RunningSearch:
                 self._running.add(trial.number)
         if not chosen:
             return None
-        self._jobs[trial_id] = tuple(trial.number for trial in chosen)
+        self._jobs[job_id] = tuple(trial.number for trial in chosen)
         if self._halving is not None:
             self._halving.record(chosen[0].number, self.search.history(chosen[0]))
         return self._job(chosen)
 
     def _together(self, processes: int) -> int:
-        """Configurations per stack."""
+        """How many trials a job has."""
         if self._is_last_attempt:
             return 1
         share = -(-self._limits.trials // (GENERATIONS * processes))
@@ -162,7 +165,7 @@ class RunningSearch:
         return SearchJob(cells, self._conditions, self._home, numbers, halving)
 
     def _halving_so_far(self) -> Halving | None:
-        """With what the trials in the journal measured; None if trials are not stopped early."""
+        """Early stops that know all ended trials; None if the search has no early stops."""
         if self.search.scheduler != "asha":
             return None
         halving = Halving(self.search.measured_every, self.search.rounds)
@@ -172,24 +175,25 @@ class RunningSearch:
         return halving
 
     def advanced(self, updates: Sequence[TrialUpdate]) -> None:
+        """Take note of what a job reports."""
         running = [trial for trial in updates if trial.number in self._running]
         for trial in running:
             self._progress.advanced(trial.number, trial.rounds, trial.validation)
-        if len(updates) > 1:  # a configuration by itself ends with its job
+        if len(updates) > 1:  # a single trial ends with its job
             self._conclude({trial.number: trial.failed for trial in running if trial.ended})
 
-    def completed(self, trial_id: str, result: dict[str, Any] | None, error: bool) -> None:
-        """A job has come to its end, if only because its process died or its time was up."""
+    def completed(self, job_id: str, result: dict[str, Any] | None, error: bool) -> None:
+        """A job has ended: its trials ended, its process died (`error`), or its time was up."""
         updates = {trial.number: trial for trial in (result or {}).get("trials", ())}
         ended: dict[int, bool] = {}
-        for number in self._jobs[trial_id]:
+        for number in self._jobs[job_id]:
             if number not in self._running:
                 continue
             failed = number in updates and updates[number].failed
             if error:
-                self._lose(number, trial_id)
+                self._lose(number, job_id)
             elif result is None or (self.time_is_up and not failed and not self._is_done(number)):
-                self._running.discard(number)  # it never started, or goes on in another command
+                self._running.discard(number)  # it never started, or the next command resumes it
             else:
                 ended[number] = failed
         self._conclude(ended)
@@ -200,7 +204,7 @@ class RunningSearch:
         return self.search.is_done(self.journal[number])
 
     def _conclude(self, ended: Mapping[int, bool]) -> None:
-        """Write down how configurations ended, and whether they failed; only then is anything removed."""
+        """Write down how trials ended (number → whether it failed), and then remove their checkpoints."""
         self._running.difference_update(ended)
         with self.journal.in_one_write():
             trials = [
@@ -213,19 +217,20 @@ class RunningSearch:
                     folder.remove_checkpoints()
                 self._progress.ended(trial)
 
-    def _lose(self, number: int, trial_id: str) -> None:
-        """Its process came to an end: what failed by itself is concluded, the rest tried again or left open.
+    def _lose(self, number: int, job_id: str) -> None:
+        """The process of a trial died or raised.
 
-        It is not the configuration's fault, as far as anybody can tell.
+        An error that the trial recorded is its end. Otherwise it may not be the trial's fault, so it is tried
+        again if other trials of the job or the memory can be the reason, and stays open if not.
         """
-        alone = len(self._jobs[trial_id]) == 1
-        if alone and failure_of(self.search, self.journal[number]):
+        single = len(self._jobs[job_id]) == 1
+        if single and failure_of(self.search, self.journal[number]):
             self._conclude({number: True})
             return
         self._running.discard(number)
-        if not self._is_last_attempt and (not alone or self._deaths.was_for_memory(trial_id)):
+        if not self._is_last_attempt and (not single or self._deaths.was_for_memory(job_id)):
             self._again.append(number)
             return
-        beside = ", even when it ran alone" if self._is_last_attempt else ""
+        again = ", even when it ran alone" if self._is_last_attempt else ""
         self.lost += 1
-        self._progress.lost(number, f"{DIED}: {self._deaths.reason(trial_id)}{beside}")
+        self._progress.lost(number, f"{DIED}: {self._deaths.reason(job_id)}{again}")

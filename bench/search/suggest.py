@@ -1,4 +1,4 @@
-"""What to try next: a function of the seed and the journal alone, so a kill changes nothing."""
+"""What to try next: a function of the seed and the journal only, so a kill changes nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench.search.space import SearchSpace, Values
 
 ALGORITHMS = ("optuna", "random", "grid")
 STARTUP = 5
-"""Trials before TPE has seen enough; they are random."""
+"""The number of random trials before TPE begins."""
 ATTEMPTS = 5
-"""Of TPE at something that was not tried yet, before a draw decides."""
+"""How often TPE is asked for an untried configuration, before a random one is taken."""
 
 
 def suggest(
@@ -27,7 +27,7 @@ def suggest(
     past: Sequence[Trial],
     optuna_study: OptunaStudy | None = None,
 ) -> Values | None:
-    """The values of this trial, or None if there is nothing left to try. Trial 0 is the suite's own.
+    """The values of this trial; None if nothing is left to try. Trial 0 has the suite's own values.
 
     `optuna_study`: one of this space that has grown with the journal, which is quicker than a new one.
     """
@@ -42,7 +42,7 @@ def suggest(
         fresh = next((values for values in draws if _key(values) not in tried), None)
         if fresh is not None:
             return fresh
-    # A grid has one order for all its trials, so that a part of it is spread over all of it.
+    # All trials of a grid use one random order, so that a part of the grid is spread over all of it.
     return _untried(space, [seed, 0 if algorithm == "grid" else number], tried)
 
 
@@ -51,7 +51,7 @@ def _key(values: Values) -> str:
 
 
 def _untried(space: SearchSpace, source: list[int], tried: set[str]) -> Values | None:
-    """Uniform over what there is; None if a finite space has been tried out."""
+    """An untried configuration, drawn uniformly; None if all of a finite space have been tried."""
     random = np.random.default_rng(source)
     if space.size is None:
         points = (space.draw(random) for _ in repeat(None))
