@@ -120,12 +120,6 @@ class Search:
         return self.space.size + (0 if known or not self.space.domains else 1)
 
 
-def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
-    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
-    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
-    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]
-
-
 def make_search(
     suite: Suite,
     method: str,
@@ -180,3 +174,9 @@ def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
         variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)
         suite = suite.model_copy(update={"variants": variants})
     return suite
+
+
+def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
+    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
+    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
+    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]
