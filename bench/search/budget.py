@@ -25,27 +25,21 @@ class Budget:
     """Which trials are paid for, and whether more can be started."""
 
     def __init__(self, search: Search, limits: Limits) -> None:
-        self._search, self._limits = search, limits
+        self._search, self._by_rounds = search, limits.by_rounds
+        self._full = search.cost if limits.by_rounds else 1
+        self._total = limits.trials * self._full
 
     def paid(self, journal: Journal) -> list[Trial]:
         """The trials within the budget; an earlier command with a larger one may have left more."""
-        if not self._limits.by_rounds:
-            return list(journal.trials[: self._limits.trials])
-        promised = accumulate(
-            trial.rounds if trial.outcome else self._search.cost for trial in journal.trials
-        )
-        total = self._limits.trials * self._search.cost
-        return [trial for trial, cost in zip(journal.trials, promised, strict=True) if cost <= total]
+        promised = accumulate(map(self._cost, journal.trials))
+        return [trial for trial, cost in zip(journal.trials, promised, strict=True) if cost <= self._total]
 
     def left(self, journal: Journal) -> bool:
         """Whether one more trial can be paid for, if all open ones run to the end."""
-        paid = self.paid(journal)
-        if len(paid) < len(journal.trials):
-            return False
-        if not self._limits.by_rounds:
-            return len(paid) < self._limits.trials
-        promised = sum(trial.rounds if trial.outcome else self._search.cost for trial in paid)
-        return promised + self._search.cost <= self._limits.trials * self._search.cost
+        return sum(map(self._cost, journal.trials)) + self._full <= self._total
+
+    def _cost(self, trial: Trial) -> int:
+        return trial.rounds if self._by_rounds and trial.outcome else self._full
 
     def complete(self, journal: Journal) -> bool:
         """Whether the budget is spent or nothing is left to try, and no trial is open."""
