@@ -75,7 +75,9 @@ class RunningSearch:
     @property
     def is_over(self) -> bool:
         """Whether no trial runs or will be started, apart from those that `try_again` starts."""
-        return not self._running and (self.time_is_up or self._is_given_up or self._is_complete)
+        return not self._running and (
+            self.time_is_up or self._is_given_up or self._budget.complete(self.journal)
+        )
 
     @property
     def has_more(self) -> bool:
@@ -99,10 +101,6 @@ class RunningSearch:
     @property
     def _is_given_up(self) -> bool:
         return repeated_failure(self.journal, self._limits, self.lost) is not None
-
-    @property
-    def _is_complete(self) -> bool:
-        return self._budget.complete(self.journal)
 
     def end_after(self, seconds: float) -> None:
         """Start no trials after this time, and end those that run."""
@@ -190,18 +188,16 @@ class RunningSearch:
             if number not in self._running:
                 continue
             failed = number in updates and updates[number].failed
+            cut_short = self.time_is_up and not failed and not self.search.is_done(self.journal[number])
             if error:
                 self._lose(number, job_id)
-            elif result is None or (self.time_is_up and not failed and not self._is_done(number)):
+            elif result is None or cut_short:
                 self._running.discard(number)  # it never started, or the next command resumes it
             else:
                 ended[number] = failed
         self._conclude(ended)
         if self.is_over and not self._again:
             self._progress.over()
-
-    def _is_done(self, number: int) -> bool:
-        return self.search.is_done(self.journal[number])
 
     def _conclude(self, ended: Mapping[int, bool]) -> None:
         """Write down how trials ended (number → whether it failed), and then remove their checkpoints."""
