@@ -75,10 +75,24 @@ def search_seconds(folder: Path) -> float:
     from bench.engine.conditions import Conditions
     from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
-    from bench.search.driver import run_searches
     from bench.search.plan import make_search
-    from bench.search.running import Assignment
+    from bench.search.progress import SearchProgress
+    from bench.search.running_search import Assignment
+    from bench.search.searches import run_searches
     from bench.suite.model import Suite
+
+    class Silent(SearchProgress):
+        """Shows and logs nothing."""
+
+        def __init__(self) -> None: ...
+
+        def advanced(self, *_: object) -> None: ...
+
+        def ended(self, *_: object) -> None: ...
+
+        def lost(self, *_: object) -> None: ...
+
+        def over(self) -> None: ...
 
     suite = Suite.model_validate(
         {
@@ -102,23 +116,11 @@ def search_seconds(folder: Path) -> float:
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
-    assignment = Assignment(search, search.journal(), limits, Conditions(), Nobody())
+    assignment = Assignment(search, search.journal(), limits, Conditions(), Silent())
     run_searches([assignment], Resources(), AT_ONCE)
     taken = time.monotonic() - started
     assert [trial.outcome for trial in search.journal().trials] == ["finished"] * TRIALS
     return taken
-
-
-class Nobody:
-    """Watches nothing."""
-
-    def advanced(self, number: int, rounds: int, validation: float | None) -> None: ...
-
-    def ended(self, trial: Any) -> None: ...
-
-    def lost(self, number: int, reason: str) -> None: ...
-
-    def over(self) -> None: ...
 
 
 def plain_seconds(folder: Path) -> float:

@@ -1,4 +1,4 @@
-"""How much a search may spend, and when it has to give up."""
+"""How much a search may spend, and when it gives up."""
 
 from __future__ import annotations
 
@@ -10,45 +10,39 @@ from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 
 DIED = "process died"
-"""The kind of failure that is not the configuration's fault."""
+"""The kind of failure that is not the trial's fault."""
 
 
 @dataclass(frozen=True)
 class Limits:
     trials: int
     by_rounds: bool
-    """Early stops make room for further trials, until `trials` full ones would have been paid for."""
+    """The budget is the rounds of `trials` full trials, so that early stops pay for more trials."""
     max_failures: int
 
 
 class Budget:
-    """What may still be started."""
+    """Which trials are paid for, and whether more can be started."""
 
     def __init__(self, search: Search, limits: Limits) -> None:
-        self._search, self._limits = search, limits
+        self._search, self._by_rounds = search, limits.by_rounds
+        self._full = search.cost if limits.by_rounds else 1
+        self._total = limits.trials * self._full
 
     def paid(self, journal: Journal) -> list[Trial]:
-        """The trials that count; an earlier command with a larger budget may have left more."""
-        if not self._limits.by_rounds:
-            return list(journal.trials[: self._limits.trials])
-        promised = accumulate(
-            trial.rounds if trial.outcome else self._search.cost for trial in journal.trials
-        )
-        total = self._limits.trials * self._search.cost
-        return [trial for trial, cost in zip(journal.trials, promised, strict=True) if cost <= total]
+        """The trials within the budget; an earlier command with a larger one may have left more."""
+        promised = accumulate(map(self._cost, journal.trials))
+        return [trial for trial, cost in zip(journal.trials, promised, strict=True) if cost <= self._total]
 
     def left(self, journal: Journal) -> bool:
-        """Whether one more trial can be paid for, with all open ones running to their end."""
-        paid = self.paid(journal)
-        if len(paid) < len(journal.trials):
-            return False
-        if not self._limits.by_rounds:
-            return len(paid) < self._limits.trials
-        promised = sum(trial.rounds if trial.outcome else self._search.cost for trial in paid)
-        return promised + self._search.cost <= self._limits.trials * self._search.cost
+        """Whether one more trial can be paid for, if all open ones run to the end."""
+        return sum(map(self._cost, journal.trials)) + self._full <= self._total
+
+    def _cost(self, trial: Trial) -> int:
+        return trial.rounds if self._by_rounds and trial.outcome else self._full
 
     def complete(self, journal: Journal) -> bool:
-        """Whether the search has had all it may have, or there is nothing left to try."""
+        """Whether the budget is spent or nothing is left to try, and no trial is open."""
         if any(trial.outcome is None for trial in self.paid(journal)):
             return False
         trials = journal.trials
@@ -56,7 +50,7 @@ class Budget:
 
 
 def repeated_failure(journal: Journal, limits: Limits, lost: int = 0) -> str | None:
-    """The kind of failure that has happened too often in this command, if there is one."""
+    """The kind of failure that happened too often in this command; `lost`: processes that died."""
     failed = [trial for trial in journal.trials if trial.outcome == "failed"]
     kinds = Counter(trial.kind_of_failure for trial in failed if trial.number not in journal.failed_before)
     kinds.update({DIED: lost})

@@ -1,44 +1,67 @@
-"""ASHA's rule for configurations that reach its rungs together: of every three, the best one continues."""
+"""ASHA, asynchronous successive halving (Li et al., 2020): at certain rounds only the best trials continue.
+
+All that decides about early stops is here, both for trials that Ray Tune reports one by one and for trials
+that one process trains together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 REDUCTION = 3
-"""Of this many trials that reach a rung, one continues."""
+"""One in this many trials continues at a rung; the next rung comes after this many times the rounds."""
+FIRST = 1
+"""The measurement of a trial at which it may be stopped first."""
+DEFAULT = 0
+"""The number of the trial that is never stopped, since all others are compared with its final score."""
 
 
-def rungs(grace: int, rounds: int) -> list[int]:
-    """The rounds at which trials are compared."""
+def rungs(every: int, rounds: int) -> list[int]:
+    """The rounds after which trials are compared; `every`: rounds between two measurements of a trial."""
     found = []
-    while grace < rounds:
-        found.append(grace)
-        grace *= REDUCTION
+    rung = FIRST * every
+    while rung < rounds:
+        found.append(rung)
+        rung *= REDUCTION
     return found
 
 
-@dataclass(frozen=True)
 class Halving:
-    """What was measured at each rung, and who is stopped there."""
+    """The accuracies of a search's trials at each rung, and which trials are stopped there."""
 
-    measured: dict[int, list[float]] = field(default_factory=dict)
-    """Rung that is still ahead → the accuracies of trials that reached it before."""
+    def __init__(self, every: int, rounds: int) -> None:
+        self._reached: dict[int, dict[int, float]] = {rung: {} for rung in rungs(every, rounds)}
+        """Rung → trial → accuracy."""
 
-    @classmethod
-    def after(cls, grace: int, rounds: int, histories: Sequence[Sequence[tuple[int, float]]]) -> Halving:
-        """With what earlier trials measured: pairs of round and accuracy."""
-        found: dict[int, list[float]] = {rung: [] for rung in rungs(grace, rounds)}
-        for history in histories:
-            for number, accuracy in history:
-                if number in found:
-                    found[number].append(accuracy)
-        return cls(found)
+    def record(self, trial: int, history: Iterable[tuple[int, float]]) -> None:
+        """Add a trial's earlier measurements, pairs of round and accuracy, without a decision."""
+        for number, accuracy in history:
+            if number in self._reached:
+                self._reached[number][trial] = accuracy
 
-    def stopped(self, rung: int, accuracies: Mapping[int, float]) -> list[int]:
-        """Those of the trials at a rung that are not among the best third; trial 0 always continues."""
-        known = [*self.measured.pop(rung), *accuracies.values()]
-        least = np.percentile(known, 100 * (1 - 1 / REDUCTION))
-        return [number for number, accuracy in accuracies.items() if accuracy < least and number != 0]
+    def stops(self, trial: int, number: int, accuracy: float) -> bool:
+        """Whether to stop a trial after this round, compared with those that reached the rung before it.
+
+        The first one at a rung continues. A trial is judged once at each rung.
+        """
+        reached = self._reached.get(number)
+        if reached is None or trial in reached:
+            return False
+        earlier = list(reached.values())
+        reached[trial] = accuracy
+        return bool(earlier) and _is_stopped(trial, accuracy, earlier)
+
+    def stopped(self, number: int, accuracies: Mapping[int, float]) -> list[int]:
+        """Which of the trials that reach this round together to stop, compared with each other, too."""
+        reached = self._reached.get(number)
+        if reached is None:
+            return []
+        new = {trial: accuracy for trial, accuracy in accuracies.items() if trial not in reached}
+        reached |= new
+        return [trial for trial in new if _is_stopped(trial, new[trial], list(reached.values()))]
+
+
+def _is_stopped(trial: int, accuracy: float, peers: Sequence[float]) -> bool:
+    return trial != DEFAULT and accuracy < float(np.percentile(peers, 100 * (1 - 1 / REDUCTION)))

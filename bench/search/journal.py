@@ -1,6 +1,6 @@
-"""The memory of a search: what was suggested, written before it starts, and what became of it.
+"""The journal of a search, `trials.jsonl`: every suggestion, written before it starts, and how it ended.
 
-Nothing else is kept: suggestions and early stops follow from these lines and the cells' own records.
+A search has no other state: suggestions and early stops follow from the journal and the cells' records.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Trial:
 
 
 class Journal:
-    """Append-only; a line that a kill cut short is as if it had never been.
+    """Append-only; a last line that a kill cut short is removed.
 
-    Every line has a seal, so that one that was damaged on the disk is not taken for a result.
+    Every line has a checksum, so that damage on the disk is noticed.
     """
 
     def __init__(self, file: Path) -> None:
@@ -58,7 +58,7 @@ class Journal:
             for number, line in enumerate(whole.splitlines(), start=1):
                 self._read(number, line)
         self.failed_before = frozenset(trial.number for trial in self.trials if trial.outcome == "failed")
-        """What earlier commands have seen to fail; the cause may have been mended since."""
+        """Trials that failed in earlier commands; the cause may have been fixed since."""
 
     @property
     def trials(self) -> Sequence[Trial]:
@@ -92,12 +92,12 @@ class Journal:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{self._file} is damaged at line {number}; delete it and run the same command again: the "
-                "search is made anew from its finished cells, which are kept"
+                "search is rebuilt from its finished cells, which are kept"
             ) from error
 
     @contextmanager
     def in_one_write(self) -> Iterator[None]:
-        """Write down all that is noted inside in one go at the end, since each write waits for the disk."""
+        """Collect the lines written inside and append them at once, since each write waits for the disk."""
         assert self._unwritten is None
         self._unwritten = []
         try:

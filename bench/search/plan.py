@@ -1,4 +1,4 @@
-"""A search as it was asked for: one method of a suite, its space, and how configurations become cells."""
+"""A planned search: one method of a suite, its space, and the cells of every configuration."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
-from bench.search.history import mean_history
 from bench.search.journal import Journal, Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.space import SearchSpace, Values, search_space
-from bench.search.study import JournalStudy
-from bench.search.suggestions import suggest
+from bench.search.suggest import suggest
 from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
 FOLDER = "tune"
-"""Below the folder of the runs."""
+"""The folder of all searches, in that of the runs."""
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
-"""How often a trial is measured, at least; the first time is when ASHA may stop it first."""
+"""About how many times a trial is measured."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Search:
     scheduler: str
     seed: int
     sweeps: Mapping[str, Sequence[Any]]
-    """What the space has of the command line instead of a file."""
+    """Keys whose values were given by the user instead of the method's search space."""
     out: Path
     data_root: Path | None = None
 
@@ -51,13 +51,13 @@ class Search:
         return self.suite.training.rounds
 
     @property
-    def grace(self) -> int:
-        """Rounds between two measurements. Round 0, a method's prelude, is before the first in any case."""
+    def measured_every(self) -> int:
+        """Rounds between two measurements."""
         return math.ceil(self.rounds / MEASUREMENTS)
 
     @cached_property
     def identity(self) -> str:
-        """Of all that decides what a trial's number stands for; not of how many trials there are."""
+        """A hash of all that decides what is tried, but not of how many trials there are."""
         return identity(
             {
                 "cells": [cell.cell_id for cell in self.cells({})],
@@ -82,7 +82,7 @@ class Search:
         key = json.dumps(values, sort_keys=True)
         if key not in self._planned:
             suite = self.suite.changed({f"{self.method}.{key}": value for key, value in values.items()})
-            evaluation = Evaluation(every=self.grace, personal=suite.evaluation.personal, test=False)
+            evaluation = Evaluation(every=self.measured_every, personal=suite.evaluation.personal, test=False)
             self._planned[key] = [
                 replace(cell, config=cell.config.replaced(evaluation=evaluation))
                 for cell in plan_cells(suite, self.data_root)
@@ -91,7 +91,7 @@ class Search:
 
     @cached_property
     def _planned(self) -> dict[str, list[PlannedCell]]:
-        """Cells by configuration: a search asks for the same ones again and again."""
+        """Configuration → cells, since a search asks for the same ones many times."""
         return {}
 
     def folders(self, trial: Trial) -> list[CellFolder]:
@@ -108,12 +108,12 @@ class Search:
         return all(folder.is_done for folder in self.folders(trial))
 
     def suggestion(
-        self, number: int, past: Sequence[Trial], study: JournalStudy | None = None
+        self, number: int, past: Sequence[Trial], optuna_study: OptunaStudy | None = None
     ) -> Values | None:
-        return suggest(self.algorithm, self.space, self.seed, number, past, study)
+        return suggest(self.algorithm, self.space, self.seed, number, past, optuna_study)
 
     def count(self) -> int | None:
-        """How many configurations there are, the suite's own included; None if no end."""
+        """The number of configurations, including the suite's own; None if infinite."""
         if self.space.size is None:
             return None
         known = bool(self.space.domains) and self.space.covers(self.space.default)
@@ -165,12 +165,18 @@ def make_search(
 
 
 def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
-    """The suite in which every configuration is run under each of these values of the data's keys."""
+    """The suite with a variant per value, so that every configuration is run under each of them."""
     for key, values in sweeps.items():
         if suite.variants:
-            raise UserError(f"--sweep {key}: suite '{suite.suite}' has settings of its own already")
+            raise UserError(f"--sweep {key}: suite '{suite.suite}' already has settings")
         if len(sweeps) > 1:
             raise UserError(f"--sweep {key}: only one key of the data or the model can be swept at a time")
         variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)
         suite = suite.model_copy(update={"variants": variants})
     return suite
+
+
+def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:
+    """Round → mean validation accuracy, of the rounds at which all cells were measured."""
+    common = set.intersection(*(set(cell) for cell in cells)) if cells else ()
+    return [(number, fmean(cell[number] for cell in cells)) for number in sorted(common)]

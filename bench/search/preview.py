@@ -1,11 +1,11 @@
-"""What a search is about to do, in words."""
+"""What searches are about to do, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from bench.search.budget import Limits
-from bench.search.halving import REDUCTION
+from bench.search.halving import REDUCTION, rungs
 from bench.search.plan import Search
 from bench.search.space import describe
 from bench.words import counted
@@ -29,18 +29,15 @@ def preview(searches: Sequence[Search], limits: Limits) -> Iterator[str]:
         f"objective: mean accuracy over clients on {suite.training.validation:.0%} of their training data; "
         "the test sets are not read"
     )
-    stops = (
-        f"asha, one in {REDUCTION} continues after round {first.grace}"
-        if first.scheduler == "asha"
-        else "none"
-    )
+    compared = rungs(first.measured_every, first.rounds) if first.scheduler == "asha" else []
+    stops = f"asha, one in {REDUCTION} continues after round {compared[0]}" if compared else "none"
     yield f"search: {first.algorithm}, seed {first.seed}; early stops: {stops}; trial 0 is the default"
     for search in searches:
         yield f"  {search.method}: {describe(search.space)}{_part(search, limits.trials)}"
 
 
 def _part(search: Search, trials: int) -> str:
-    """How much of a finite space the trials cover."""
+    """How many configurations of a finite space are tried."""
     size = search.count()
     if size is None:
         return ""

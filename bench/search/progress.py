@@ -17,7 +17,7 @@ from bench.tracking.background import Background
 def searches_view(
     searches: Sequence[tuple[Search, Journal]], limits: Limits, observer: Observer
 ) -> AbstractContextManager[View]:
-    """The view of the trials of these searches that are still to come."""
+    """A view of the trials that are still to run."""
     items = [item for search, journal in searches for item in _to_come(search, journal, limits)]
     ended = sum(trial.outcome is not None for _, journal in searches for trial in journal.trials)
     (first, _), *others = searches
@@ -38,8 +38,8 @@ def _item(search: Search, number: int) -> Item:
     return Item(name, name, search.rounds)
 
 
-class SearchWatcher:
-    """Shows what happens and has ended trials logged."""
+class SearchProgress:
+    """Shows what happens to the trials of a search, and has ended ones logged in MLflow."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class SearchWatcher:
         view: View,
         tracker: SearchTracker,
         background: Background,
-        over: Callable[[], None],
+        finish: Callable[[], None],
     ) -> None:
-        """`over` is called when the search has had all it may have."""
+        """`finish` is called when the search is over."""
         self._search, self._view = search, view
         self._tracker, self._background = tracker, background
-        self.over = over
+        self._finish = finish
 
     def advanced(self, number: int, rounds: int, validation: float | None) -> None:
         self._view.advanced(self._known(number), rounds, validation)
@@ -74,8 +74,11 @@ class SearchWatcher:
     def lost(self, number: int, reason: str) -> None:
         self._view.failed(self._known(number), reason)
 
+    def over(self) -> None:
+        self._finish()
+
     def _known(self, number: int) -> str:
-        """Early stops may have paid for more trials than the view was made for."""
+        """The trial's key in the view; early stops may have paid for more trials than it was made with."""
         item = _item(self._search, number)
         self._view.expect(item)
         return item.key

@@ -1,5 +1,4 @@
-"""Files about a search: its history, what its scores were over each hyperparameter, and how much that
-mattered (Optuna's estimate)."""
+"""Files about a search: its history, scores over each hyperparameter, and Optuna's importances."""
 
 from __future__ import annotations
 
@@ -10,16 +9,16 @@ from typing import Any
 
 from bench.records.files import read_json, replacing, write_json
 from bench.search.journal import Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search
-from bench.search.study import JournalStudy
 from reports.figures.trials import SearchedKey, Trials, Tried, pictures
 
 FEWEST = 4
-"""Finished trials below which importances would be noise."""
+"""With fewer finished trials, importances would be noise."""
 
 
 def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
-    """All files follow from the history, so they are made again only when that has changed."""
+    """Write the files, unless they are those of the same history."""
     names = ("importance.json", "history.png", "history.json")
     shares, figure, history = files = [search.directory / name for name in names]
     sensitivity = list(pictures(shown_trials(search, trials)))
@@ -37,7 +36,7 @@ def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
 
 
 def importance(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
-    """Key → its share in the differences between finished trials; without it, the reason why."""
+    """Key → its share in the differences between finished trials, or why that is unknown."""
     finished = [
         trial
         for trial in trials
@@ -51,7 +50,7 @@ def importance(search: Search, trials: Sequence[Trial]) -> dict[str, Any]:
         return {"importance": None, "reason": "all trials have the same score"}
     import optuna
 
-    shares = optuna.importance.get_param_importances(JournalStudy(search.space).after(finished))
+    shares = optuna.importance.get_param_importances(OptunaStudy(search.space).after(finished))
     return {
         "importance": {key: float(share) for key, share in shares.items()},
         "estimator": "PED-ANOVA",
@@ -72,7 +71,7 @@ def _line(search: Search, trial: Trial) -> dict[str, Any]:
 
 
 def shown_trials(search: Search, trials: Sequence[Trial]) -> Trials:
-    """What the figure of sensitivity is drawn from."""
+    """The data of the sensitivity figure."""
     default, domains = search.space.default, search.space.domains
     keys = [
         SearchedKey(key, domain.kind, default[key], domain.values if domain.kind == "choice" else ())

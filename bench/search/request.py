@@ -12,7 +12,7 @@ from bench.errors import UserError, nearest
 from bench.scheduling.request import Request
 from bench.search.budget import Limits
 from bench.search.plan import FOLDER, Search, make_search, with_settings
-from bench.search.suggestions import ALGORITHMS
+from bench.search.suggest import ALGORITHMS
 from bench.suite.methods import METHODS
 from bench.validation import at_least
 

@@ -1,4 +1,4 @@
-"""What a search of one method may try: its keys, what each is drawn from, and where the suite stands."""
+"""The search space of a method: its keys, the distribution of each, and the suite's own values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.suite.methods import own_optimiser
 from search_spaces.spaces import Distribution, load_space
 
 DIGITS = 4
-"""Of a number that is drawn: readable in a file, and finer than any difference that matters."""
+"""Significant digits of a drawn number: readable in a file, and precise enough."""
 
 Values = dict[str, Any]
 """Dotted keys of a method's settings → values, such as `lam` and `optimiser.lr`."""
@@ -31,7 +31,7 @@ class SearchSpace:
 
     @property
     def size(self) -> int | None:
-        """How many configurations there are; None if no end."""
+        """The number of configurations; None if infinite."""
         options = [_options(domain) for domain in self.domains.values()]
         return None if None in options else math.prod(len(values) for values in options if values)
 
@@ -64,9 +64,9 @@ class SearchSpace:
 def search_space(
     method: str, name: str, default_config: CellConfig, sweeps: Mapping[str, Sequence[Any]]
 ) -> SearchSpace:
-    """The method's space by that name; a sweep takes the place of a key's distribution.
+    """The method's space of this name; a sweep replaces the distribution of a key.
 
-    A key with a single value leaves nothing to choose, so the suite's own value stands.
+    Keys with a single value are left out, so they keep the suite's own value.
     """
     space = load_space(method)
     for key in space.training:
@@ -102,7 +102,7 @@ def describe_distribution(distribution: Distribution) -> str:
 
 
 def _options(domain: Distribution) -> Sequence[Any] | None:
-    """All values; None if they cannot be counted."""
+    """All values; None if there are infinitely many."""
     if domain.kind == "choice":
         return domain.values
     return range(domain.values[0], domain.values[1] + 1) if domain.kind == "int" else None

@@ -21,7 +21,7 @@ class SearchTracker(Tracker):
         """Identity of a search → the run that its trials are children of."""
 
     def log_trial(self, search: Search, trial: Trial) -> None:
-        """Make the run of a trial that ended, or complete the one it has."""
+        """Write the run of a trial that ended."""
         with self._failures_reported(f"trial {trial.number} of {search.method}"):
             folder = search.folders(trial)[0].path
             digest = hashlib.sha256(json.dumps(asdict(trial), sort_keys=True).encode()).hexdigest()
@@ -31,7 +31,7 @@ class SearchTracker(Tracker):
                 self._mark(folder, run.info.run_id, digest)
 
     def log_search(self, search: Search, figures: Mapping[str, float], artefacts: Sequence[Path]) -> None:
-        """The figures of the whole search so far, and the files made from them."""
+        """Add the figures and files of a search to its run."""
         with self._failures_reported(f"the search of {search.method}"):
             digest = digest_of(artefacts)
             if self._is_logged(search.directory, digest):

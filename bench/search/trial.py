@@ -1,4 +1,4 @@
-"""Configurations in motion, side by side; each has one cell per seed and setting."""
+"""Trials that run side by side in one process; each has one cell per seed and setting."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.search.halving import Halving
-from bench.search.history import mean_history
+from bench.search.plan import mean_history
 
 
 class DivergedError(Exception):
-    """Nothing can come of this configuration any more."""
+    """All replies of a round, or the server's state, are NaN or infinite."""
 
 
 class TrialRun:
-    """One configuration."""
+    """One trial while it runs."""
 
     def __init__(self, number: int, cells: Sequence[tuple[CellFolder, CellConfig]]) -> None:
         self.number = number
@@ -37,7 +37,7 @@ class TrialRun:
 
     @property
     def rounds(self) -> int:
-        """Those that all cells have behind them."""
+        """How many rounds all cells have done."""
         if self._left_at is not None:
             return self._left_at
         return min((cell.rounds_done for cell in self.running), default=self._total)
@@ -49,12 +49,12 @@ class TrialRun:
         return history[-1] if history else None
 
     def let_go(self, cell: CellRun) -> None:
-        """A cell is done."""
+        """Keep only the measurements of a cell."""
         self._finished.append(cell.validations)
         self.running.remove(cell)
 
     def leave(self) -> list[CellRun]:
-        """End it before its time: lets go of its cells and of their samples, and returns them."""
+        """End the trial early; returns its cells, so that their stacks can let go of them, too."""
         self._left_at, cells = self.rounds, list(self.running)
         for cell in cells:
             self.let_go(cell)
@@ -62,10 +62,9 @@ class TrialRun:
 
 
 class TrialBatch:
-    """Several configurations: their cells of one seed and setting are one stack.
+    """Several trials: their cells of one seed and setting are one stack.
 
-    Opening it again goes on from the last checkpoint of every cell. What goes wrong in a configuration ends
-    that one alone.
+    A new batch resumes from the last checkpoint of every cell. An error in a trial ends only that trial.
     """
 
     def __init__(
@@ -75,12 +74,11 @@ class TrialBatch:
         halving: Halving | None = None,
         shelf: Shelf | None = None,
     ) -> None:
-        """`shelf` has what the cells have in common with those of earlier batches."""
         shelf = shelf or Shelf()
         shelf.keep_for(config for cells in trials.values() for _, config in cells)
         for cells in trials.values():
             for folder, _ in cells:
-                folder.forget_failure()  # of an attempt before this one
+                folder.forget_failure()  # of an earlier attempt
         self.trials = [TrialRun(number, cells) for number, cells in trials.items()]
         self._stacks = [CellStack(cells, conditions, shelf) for cells in zip(*trials.values(), strict=True)]
         self._halving = halving
@@ -134,15 +132,15 @@ class TrialBatch:
                 stack.leave(cell)
 
     def _stop_some(self) -> None:
-        """At a rung that all running configurations have reached, only the best go on."""
+        """At a rung that all running trials have reached, only the best continue."""
         if self._halving is None:
             return
-        at = {trial.number: trial.measured for trial in self.trials if not trial.ended}
-        rounds = {measured[0] if measured else 0 for measured in at.values()}
-        if len(rounds) != 1 or (rung := rounds.pop()) not in self._halving.measured:
+        measured = {trial.number: trial.measured or (0, 0.0) for trial in self.trials if not trial.ended}
+        rounds = {number for number, _ in measured.values()}
+        if len(rounds) != 1:
             return
-        found = {number: measured[1] for number, measured in at.items() if measured}
-        stopped = self._halving.stopped(rung, found)
+        accuracies = {trial: accuracy for trial, (_, accuracy) in measured.items()}
+        stopped = self._halving.stopped(rounds.pop(), accuracies)
         for trial in self.trials:
             if trial.number in stopped:
                 trial.stopped = True

@@ -17,12 +17,11 @@ from bench.records.run_folder import RunFolder
 from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.checks import check_search
-from bench.search.conclusions import Conclusions
-from bench.search.endings import settle
+from bench.search.finish import Conclusions, settle
 from bench.search.journal import Journal
 from bench.search.plan import Search
 from bench.search.preview import preview
-from bench.search.progress import SearchWatcher, searches_view
+from bench.search.progress import SearchProgress, searches_view
 from bench.search.request import TuneRequest
 from bench.search.tracking import SearchTracker
 from bench.search.tuned import Tuned
@@ -129,8 +128,8 @@ def _run(
     # The long ones first: at the end, processes wait for each other no longer than for a short one.
     pending.sort(key=lambda each: not each[0].is_long)
     from bench.scheduling.cluster import start_ray
-    from bench.search.driver import run_searches
-    from bench.search.running import Assignment
+    from bench.search.running_search import Assignment
+    from bench.search.searches import run_searches
 
     start_ray(request.address)
     resources, processes = _resources(request, observer)
@@ -138,8 +137,8 @@ def _run(
         assignments = []
         for each, journal in pending:
             over = partial(conclusions.begin, each.search, each.checksum)
-            watcher = SearchWatcher(each.search, view, tracker, background, over)
-            assignments.append(Assignment(each.search, journal, limits, each.conditions, watcher))
+            progress = SearchProgress(each.search, view, tracker, background, over)
+            assignments.append(Assignment(each.search, journal, limits, each.conditions, progress))
         joined = request.address is not None
         lost = run_searches(assignments, resources, processes, request.seconds(), joined)
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}

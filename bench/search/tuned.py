@@ -21,7 +21,7 @@ FOLDER = Path("tuned")
 SHIPPED = SUITES / "tuned"
 """Hyperparameters that ship with a suite, valid for its version and for the space they were chosen in."""
 DEFAULT = "(default)"
-"""At the end of the label of a row that shows a method's defaults beside its tuned values."""
+"""The end of the label of a row with a method's defaults, next to the row with tuned values."""
 
 
 class _Section(BaseModel):
@@ -39,18 +39,18 @@ class Scored(_Section):
 
 class Spent(_Section):
     trials: int
-    """That every method may have."""
+    """The budget of every method."""
     unit: str
-    """`trials`, or `rounds` where early stops make room for more of them."""
+    """`trials`, or `rounds` if early stops paid for more trials."""
     rounds: int
-    """Of a trial that is not stopped."""
+    """The rounds of a trial that is not stopped."""
     seeds: int
     complete: bool
     finished: int
     stopped: int
     failed: int
     rounds_spent: int
-    """In all trials and seeds together."""
+    """The sum over all trials and seeds."""
 
 
 class How(_Section):
@@ -64,7 +64,7 @@ class How(_Section):
     """Keys whose values were given on the command line."""
     space_hash: str
     id: str
-    """Of the search: its folder's name ends with it."""
+    """The identity of the search, at the end of its folder's name."""
 
 
 class Tuned(_Section):
@@ -81,13 +81,13 @@ class Tuned(_Section):
     budget: Spent
     how: How
     settings: list[str] = []
-    """Digests of the data, partition, model and training that configurations were compared under."""
+    """Digests of the data, partition, model and training that the configurations were compared with."""
     data_checksum: str
     commit: str
 
 
 def file_of(folder: Path, suite: str, method: str) -> Path:
-    """Where the outcome of a search is written."""
+    """The file of a search's outcome."""
     return folder / suite / f"{method}.yaml"
 
 

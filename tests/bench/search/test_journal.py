@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bench.search.budget import Budget, Limits, repeated_failure
+from bench.search.finish import outcome_of
 from bench.search.journal import Journal
 from bench.search.plan import Search, make_search
 from bench.search.report import importance
-from bench.search.result import outcome_of
 from tests.kit.tune import suite
 
 ROUNDS = 4

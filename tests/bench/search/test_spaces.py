@@ -13,10 +13,10 @@ import pytest
 from bench.errors import UserError
 from bench.search.checks import check_search
 from bench.search.journal import Outcome, Trial
+from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search, make_search, with_settings
 from bench.search.space import SearchSpace, search_space
-from bench.search.study import JournalStudy
-from bench.search.suggestions import suggest
+from bench.search.suggest import suggest
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
 from search_spaces.spaces import Distribution
@@ -148,7 +148,7 @@ def test_a_study_that_grew_suggests_what_a_new_one_does(
 ) -> None:
     """Trials are suggested five at a time and end in different ways; a small space is tried out."""
     found = space_of("fedprox", name, sweeps)
-    study, past = JournalStudy(found), list[Trial]()
+    study, past = OptunaStudy(found), list[Trial]()
     for number in range(30):
         values = suggest("optuna", found, 0, number, past, study)
         assert values == suggest("optuna", found, 0, number, past)

@@ -1,4 +1,4 @@
-"""The journal of a search as a study of Optuna."""
+"""The journal of a search as a study in Optuna's sense."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 
-class JournalStudy:
-    """Grows with the journal, since making it anew for a suggestion takes longer than the suggestion."""
+class OptunaStudy:
+    """Grows with the journal, since making a new one takes longer than a suggestion."""
 
     def __init__(self, space: SearchSpace) -> None:
         self._space = space
         self._study: optuna.Study | None = None
         self._past: list[Trial] = []
-        """What the study knows."""
+        """The trials in the study."""
 
     def after(self, past: Sequence[Trial]) -> optuna.Study:
-        """The study of these trials; one outside of the space, as the default may be, is left out."""
+        """The study of these trials, without those outside the space, as the default may be."""
         import optuna
 
         if self._study is None or list(past[: len(self._past)]) != self._past:
@@ -38,7 +38,7 @@ class JournalStudy:
         return self._study
 
     def ask(self, past: Sequence[Trial], sampler: optuna.samplers.BaseSampler) -> Values:
-        """What the sampler suggests after these trials; the study knows of it when the journal does."""
+        """What the sampler suggests after these trials. It enters the study when it is in the journal."""
         from optuna.trial import TrialState
 
         study = self.after(past)
@@ -84,7 +84,7 @@ def _distribution(domain: Distribution) -> BaseDistribution:
 
 
 def _encoded(domain: Distribution, value: Any) -> Any:
-    """Choices by their position, since Optuna takes no lists and mistakes True for 1."""
+    """Choices by their index, since Optuna accepts no lists and confuses True with 1."""
     return domain.values.index(value) if domain.kind == "choice" else value
 
 

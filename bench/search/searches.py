@@ -1,16 +1,18 @@
-"""Ray Tune runs the searches of a request side by side, in processes that are kept until all are done.
+"""Ray Tune runs several searches side by side, in processes that are kept until all searches are done.
 
-Every search has a process of its own as long as there are more searches than processes, so that what it
-learns from its trials does not depend on how quick others are. Those that are left share the processes.
+As long as there are more searches than processes, a search uses one process at a time, so that its
+suggestions do not depend on the speed of the other searches. The last searches share the processes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from bench.records.run_folder import RunFolder
@@ -18,12 +20,11 @@ from bench.scheduling.deaths import Deaths
 from bench.scheduling.fitting import fit
 from bench.scheduling.home import conditions_at, open_home
 from bench.scheduling.resources import Resources
-from bench.search.job import SearchTrial
-from bench.search.rungs import EarlyStops
-from bench.search.running import Assignment, RunningSearch
+from bench.search.running_search import Assignment, RunningSearch
+from bench.search.trainable import SearchTrainable
 
 RETRIES = 2
-"""Of a trial whose process dies or that raises; it goes on from its checkpoints."""
+"""How often a job is retried whose process dies or raises; it resumes from its checkpoints."""
 
 
 def run_searches(
@@ -33,11 +34,10 @@ def run_searches(
     seconds: float | None = None,
     joined: bool = False,
 ) -> list[int]:
-    """Run what is missing of these searches; what happened to each trial is in the journals.
+    """Run these searches to their end and write their journals.
 
-    `seconds` is the time for all of them. `joined` says that Ray was there before, and may have other nodes.
-    Returns for each search how many trials lost their process more often than they are retried, and stay
-    open.
+    `seconds` is the time for all of them. `joined`: Ray was running before, perhaps on several nodes.
+    Returns how many trials of each search stay open because their process died too often.
     """
     first, deaths = assignments[0], Deaths()
     with open_home(RunFolder(first.search.directory), first.conditions.data_root, joined) as home:
@@ -45,9 +45,9 @@ def run_searches(
         for each in assignments:
             configs = [cell.config for cell in each.search.cells({})]
             conditions = conditions_at(home, each.conditions, resources, configs)
-            searches.append(RunningSearch(each, conditions, home, deaths))
-        # One trial waits while the others run, so that a process that is done goes on with it at once. It
-        # would run, too, if there is more room than may be used, and would use up the time of its search.
+            searches.append(RunningSearch(replace(each, conditions=conditions), home, deaths))
+        # One more job than processes, so that a free process finds its next job waiting. Not where that job
+        # would have room to run (--max-concurrent), or would use up its search's time while it waits.
         stacked = any(running.stacks for running in searches)
         waits = resources.max_concurrent != processes and not (stacked and seconds)
         turns = _Turns(searches, processes, seconds)
@@ -62,7 +62,7 @@ def run_searches(
 
 def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths, at_once: int) -> None:
     fit(
-        SearchTrial,
+        SearchTrainable,
         resources,
         scratch,
         RETRIES,
@@ -70,7 +70,7 @@ def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths,
             "metric": "validation",
             "mode": "max",
             "search_alg": turns,
-            "scheduler": EarlyStops(turns.search_of),
+            "scheduler": _EarlyStops(turns.search_of),
             "num_samples": -1,
             "max_concurrent_trials": at_once,
             "time_budget_s": turns.seconds,
@@ -80,7 +80,7 @@ def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths,
 
 
 class _Turns(Searcher):
-    """Ray Tune's side of the journals: says whose turn it is, and passes results on."""
+    """Ray Tune's searcher: asks the search whose turn it is for the next job, and passes results on."""
 
     def __init__(self, searches: Sequence[RunningSearch], processes: int, seconds: float | None) -> None:
         super().__init__(metric="validation", mode="max")
@@ -88,9 +88,10 @@ class _Turns(Searcher):
         self.seconds = seconds
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._by_trial: dict[str, RunningSearch] = {}
+        """By the ids of Tune's trials, which are jobs here."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tune copies its searcher to disk; the journals are there already."""
+        """Nothing, for the copy that Tune makes on disk: the journals are there already."""
         return {}
 
     def save(self, checkpoint_path: str) -> None:
@@ -106,7 +107,7 @@ class _Turns(Searcher):
         all_busy = sum(running.jobs_running for running in left) >= self._processes
         for running in self._in_turn(left):
             if all_busy and running.stacks and running.jobs_running:
-                continue  # a stack that waits had better be suggested when there is something to learn from
+                continue  # by the time a stack can start, there is more to learn from
             self._give_time(running, left)
             if job := running.next_job(trial_id, processes=each):
                 self._by_trial[trial_id] = running
@@ -115,12 +116,12 @@ class _Turns(Searcher):
         return None if waits else Searcher.FINISHED
 
     def _in_turn(self, left: Sequence[RunningSearch]) -> list[RunningSearch]:
-        """First those that have the fewest processes, of as many as can run and one that waits."""
+        """Those that run now, and one more, by their number of jobs; then those that wait."""
         first, others = left[: self._processes + 1], left[self._processes + 1 :]
         return [*sorted(first, key=lambda running: running.jobs_running), *others]
 
     def _give_time(self, running: RunningSearch, left: Sequence[RunningSearch]) -> None:
-        """An equal part of the time that is left, as many searches running side by side as there can be."""
+        """Give a search that begins an equal part of the time left, if as many run side by side as can."""
         if self._deadline is None or running.has_begun:
             return
         waiting = sum(not each.has_begun for each in left)
@@ -134,3 +135,20 @@ class _Turns(Searcher):
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         self._by_trial[trial_id].completed(trial_id, result, error)
+
+
+class _EarlyStops(FIFOScheduler):
+    """Ray Tune's scheduler: asks the search that a job belongs to whether to stop it."""
+
+    def __init__(self, search_of: Callable[[str], RunningSearch]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._search_of = search_of
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing, for the copy that Tune makes on disk: what it knows is in the journals."""
+        return {}
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        running = self._search_of(trial.trial_id)
+        stops = running.stops(trial.trial_id, result["measured"], result["validation"])
+        return self.STOP if stops else self.CONTINUE

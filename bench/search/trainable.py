@@ -1,4 +1,4 @@
-"""What one trial of Ray Tune computes: one or more configurations of a search, in one process."""
+"""What a process does for a search: it trains one or several trials, and reports their progress to Tune."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from bench.search.trial import DivergedError, TrialBatch
 
 @dataclass(frozen=True)
 class SearchJob(Job):
-    """The cells of one or more configurations, one configuration after the other."""
+    """The cells of one or several trials, trial after trial."""
 
     trials: tuple[int, ...]
-    """The configurations' numbers."""
+    """Their numbers."""
     halving: Halving | None
-    """Who is stopped early among configurations that are computed together, where Tune cannot do it."""
+    """Stops trials early where a job has several, which Tune cannot do."""
 
 
-class Standing(NamedTuple):
-    """How far a configuration is."""
+class TrialUpdate(NamedTuple):
+    """What a process reports about a trial."""
 
     number: int
     rounds: int
@@ -37,8 +37,8 @@ class Standing(NamedTuple):
     failed: bool
 
 
-class SearchTrial(KeptTrial):
-    """Advances configurations until there is a new measurement, or for a second."""
+class SearchTrainable(KeptTrial):
+    """Advances trials until one is measured or ends, or for a second."""
 
     job: SearchJob
     _batch: TrialBatch | None = None
@@ -50,19 +50,19 @@ class SearchTrial(KeptTrial):
             for position, number in enumerate(self.job.trials)
         }
         self._batch = TrialBatch(trials, self.job.conditions, self.job.halving, self.shelf)
-        self._raise_if_alone(self._batch)
+        self._raise_if_single(self._batch)
 
     def work(self) -> None:
         assert self._batch is not None
         before, started = _seen(self._batch), time.monotonic()
         while not self._batch.done:
             self._batch.advance()
-            self._raise_if_alone(self._batch)
+            self._raise_if_single(self._batch)
             if _seen(self._batch) != before or time.monotonic() - started >= REPORT_SECONDS:
                 return
 
-    def _raise_if_alone(self, batch: TrialBatch) -> None:
-        """A configuration by itself fails its trial, which Tune tries again, unless it diverged."""
+    def _raise_if_single(self, batch: TrialBatch) -> None:
+        """Let Tune retry a job whose only trial failed, unless the trial diverged."""
         failure = batch.trials[0].failure
         if len(batch.trials) == 1 and failure is not None and not isinstance(failure, DivergedError):
             raise failure
@@ -72,7 +72,7 @@ class SearchTrial(KeptTrial):
         first = (trials[0].measured if trials else None) or (0, math.nan)
         return {
             "trials": [
-                Standing(
+                TrialUpdate(
                     trial.number,
                     trial.rounds,
                     trial.measured[1] if trial.measured else None,
