@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.cli import options
+from bench.cli.request_options import names
 from bench.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ def report(
     ] = None,
 ) -> None:
     """Make tables, figures and the page of runs again from their records; runs of one suite are merged."""
-    report_runs(runs, options.names(formats), out, root, mix, tracking_uri)
+    report_runs(runs, names(formats), out, root, mix, tracking_uri)
 
 
 def report_runs(
-    names: Sequence[str],
+    runs: Sequence[str],
     formats: Sequence[str],
     out: Path | None,
     root: Path,
@@ -57,7 +58,7 @@ def report_runs(
 
     check_requested(formats)
     console = make_console()
-    directories = list(dict.fromkeys(run_directory(name, root) for name in names))
+    directories = list(dict.fromkeys(run_directory(name, root) for name in runs))
     made = [Report(run) for run in merge_runs([load_records(directory) for directory in directories], mix)]
     for each in made:
         each.check()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bench.cli import options
+from bench.cli.request_options import names
 
 
 def verify(
@@ -45,14 +46,14 @@ def verify_file(
 ) -> int:
     """Returns the exit code: 0 when all agree, 1 when something does not."""
     from bench.cli.console import make_console
+    from bench.request import above_zero, at_least
     from bench.studies.verification import verify as check
     from bench.suite.methods import METHODS
-    from bench.validation import above_zero, at_least
     from bench.words import counted
 
     at_least(0, cells=cells, seed=seed)
     above_zero(tolerance=tolerance)
-    for given in options.names(methods):
+    for given in names(methods):
         METHODS.resolve(given)
     console = make_console()
     found = check(file, cells, seed, data_root, tolerance, console.say, trust_code)

@@ -34,7 +34,7 @@ def watch(
     from bench.cli.console import make_console
     from bench.cli.report import run_directory
     from bench.records.watching import RunWatch
-    from bench.validation import above_zero
+    from bench.request import above_zero
 
     above_zero(every=every)
     console = make_console()

@@ -13,10 +13,9 @@ from typing import Any
 
 from ray.tune.search import Searcher
 
-from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import conditions_at, open_home
+from bench.scheduling.home import Home
 from bench.scheduling.resources import Resources
 from bench.search.job import SearchTrial
 from bench.search.rungs import EarlyStops
@@ -28,35 +27,29 @@ RETRIES = 2
 
 def run_searches(
     assignments: Sequence[Assignment],
+    home: Home,
     resources: Resources,
     processes: int,
     seconds: float | None = None,
-    joined: bool = False,
 ) -> list[int]:
     """Run what is missing of these searches; what happened to each trial is in the journals.
 
-    `seconds` is the time for all of them. `joined` says that Ray was there before, and may have other nodes.
-    Returns for each search how many trials lost their process more often than they are retried, and stay
-    open.
+    `seconds` is the time for all of them. Returns for each search how many trials lost their process more
+    often than they are retried, and stay open.
     """
-    first, deaths = assignments[0], Deaths()
-    with open_home(RunFolder(first.search.directory), first.conditions.data_root, joined) as home:
-        searches = []
-        for each in assignments:
-            configs = [cell.config for cell in each.search.cells({})]
-            conditions = conditions_at(home, each.conditions, resources, configs)
-            searches.append(RunningSearch(each, conditions, home, deaths))
-        # One trial waits while the others run, so that a process that is done goes on with it at once. It
-        # would run, too, if there is more room than may be used, and would use up the time of its search.
-        stacked = any(running.stacks for running in searches)
-        waits = resources.max_concurrent != processes and not (stacked and seconds)
-        turns = _Turns(searches, processes, seconds)
-        _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
-        left = [running for running in searches if running.wants_another_attempt]
-        for running in left:
-            running.try_again()
-        if left:
-            _attempt(_Turns(left, 1, None), resources, home.scratch, deaths, at_once=1)
+    deaths = Deaths()
+    searches = [RunningSearch(each, home, deaths) for each in assignments]
+    # One trial waits while the others run, so that a process that is done goes on with it at once. It
+    # would run, too, if there is more room than may be used, and would use up the time of its search.
+    stacked = any(running.stacks for running in searches)
+    waits = resources.max_concurrent != processes and not (stacked and seconds)
+    turns = _Turns(searches, processes, seconds)
+    _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
+    left = [running for running in searches if running.wants_another_attempt]
+    for running in left:
+        running.try_again()
+    if left:
+        _attempt(_Turns(left, 1, None), resources, home.scratch, deaths, at_once=1)
     return [running.lost for running in searches]
 
 

@@ -49,11 +49,10 @@ class Assignment:
 class RunningSearch:
     """First tries what is open in the journal, then what comes next, and concludes what has ended."""
 
-    def __init__(self, assignment: Assignment, conditions: Conditions, home: Home, deaths: Deaths) -> None:
-        """`conditions` are those of the assignment, made to fit this home."""
+    def __init__(self, assignment: Assignment, home: Home, deaths: Deaths) -> None:
         self.search, self.journal = assignment.search, assignment.journal
         self._limits, self._watcher = assignment.limits, assignment.watcher
-        self._conditions, self._home, self._deaths = conditions, home, deaths
+        self._conditions, self._home, self._deaths = assignment.conditions, home, deaths
         self._budget = Budget(self.search, self._limits)
         self._study = JournalStudy(self.search.space)
         self._waiting = [trial.number for trial in self._budget.paid(self.journal) if trial.outcome is None]

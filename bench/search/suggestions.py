@@ -12,7 +12,6 @@ from bench.search.journal import Trial
 from bench.search.space import SearchSpace, Values
 from bench.search.study import JournalStudy
 
-ALGORITHMS = ("optuna", "random", "grid")
 STARTUP = 5
 """Trials before TPE has seen enough; they are random."""
 ATTEMPTS = 5

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.contract.standing import with_methods
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
@@ -19,6 +18,7 @@ from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result, RoundRecord
+from bench.scheduling.conditions import make_conditions
 from bench.studies.consistency import inconsistencies
 from bench.suite.methods import METHODS, code_digest
 
@@ -96,7 +96,7 @@ def _rerun(stored: CellRecord, tolerance: float, data_root: Path | None) -> Verd
     _check_method(stored)
     assert stored.config is not None
     with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-        conditions = with_methods(_conditions(stored.provenance, data_root), {stored.method})
+        conditions = _conditions(stored.config, stored.provenance, data_root)
         conditions.take_effect()
         try:
             rounds, result = _computed(CellFolder(Path(folder)), stored.config, conditions)
@@ -120,15 +120,16 @@ def _computed(
         run.close()
 
 
-def _conditions(recorded: Provenance, data_root: Path | None) -> Conditions:
+def _conditions(config: CellConfig, recorded: Provenance, data_root: Path | None) -> Conditions:
     """As recorded, but without Ray, with which `loop` agrees bit for bit."""
-    executor = recorded.executor if recorded.executor in ("loop", "stacked") else "loop"
     on_gpu = str(recorded.hardware.get("device", "cpu")).startswith("cuda")
-    return Conditions(
-        executor=executor,
+    return make_conditions(
+        [config],
         cpus=_threads(recorded),
         gpus=1.0 if on_gpu else 0.0,
-        data_root=data_root.absolute() if data_root else None,
+        together=1,
+        executor=recorded.executor if recorded.executor in ("loop", "stacked") else "loop",
+        data_root=data_root,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
 from tests.kit.cli import write_suite
 from tests.kit.studies import compute, write_chosen
@@ -17,7 +18,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, bench_cache: Path) -> Pat
     suite = write_suite(folder)
     write_chosen(folder / "tuned", suite, {"fedavg": {"optimiser.lr": 0.1}, "fedprox": {}})
     request = RunRequest(str(suite), tuned="both", tuned_dir=folder / "tuned", out=folder / "runs")
-    return compute(request.plan())
+    return compute(plan_of(request))
 
 
 @pytest.fixture(scope="session")
