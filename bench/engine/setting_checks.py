@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.data.cache import checked_thoroughly
 from bench.engine.assembly import Assembled, assemble, checked_task
+from bench.engine.devices import check_precision
 from bench.engine.prepared_data import read_data
 from bench.records.config import CellConfig
 from methods.core.task import Task
+
+
+def check_precisions(configs: Iterable[CellConfig], device: str) -> None:
+    """A UserError if a cell is to be trained in a precision that its type of device does not have."""
+    for precision in {config.training.precision for config in configs}:
+        check_precision(precision, device)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from bench.engine.assembly import Assembled, check_method, check_partition
-from bench.engine.devices import check_precision, device_here
-from bench.engine.setting_checks import CheckedSetting, check_setting
+from bench.engine.devices import device_here
+from bench.engine.setting_checks import CheckedSetting, check_precisions, check_setting
 from bench.runs.request import RunRequest
 from bench.suite.planning import PlannedCell
 
@@ -22,7 +22,7 @@ def check_before_start(
     None.
     """
     if request.address is None:  # what the nodes of a cluster have is known once it is joined
-        check_precisions(cells, device_here(request.gpus_per_trial))
+        check_precisions((cell.config for cell in cells), device_here(request.gpus_per_trial))
     first: CheckedSetting | None = None
     for _, group in groupby(cells, key=lambda cell: cell.variant):
         settings: dict[str, CheckedSetting] = {}  # of one variant only: each holds its data
@@ -41,9 +41,3 @@ def check_before_start(
                 check_method(cell.config, settings[setting].task)
             methods.add(method)
     return first.assembled if first else None
-
-
-def check_precisions(cells: Sequence[PlannedCell], device: str) -> None:
-    """A UserError if a cell is to be trained in a precision that its type of device does not have."""
-    for precision in {cell.config.training.precision for cell in cells}:
-        check_precision(precision, device)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.engine.devices import device_in_cluster
+from bench.engine.setting_checks import check_precisions
 from bench.records.files import inside
 from bench.records.lock import alone, one_of
 from bench.records.run_folder import RunFolder
-from bench.runs.checks import check_precisions
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
 from bench.runs.request import RunRequest
@@ -63,7 +63,7 @@ def _joined(cells: Sequence[PlannedCell], request: RunRequest, observer: Observe
     start_ray(request.address)
     resources = settled(request.resources())
     if request.address is not None:
-        check_precisions(cells, device_in_cluster(resources.gpus or 0.0))
+        check_precisions((cell.config for cell in cells), device_in_cluster(resources.gpus or 0.0))
     if len(nodes()) > 1:
         observer.say(resources.in_words(nodes()))
     return resources

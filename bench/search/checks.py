@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.engine.assembly import check_method
-from bench.engine.devices import check_precision, device_here
-from bench.engine.setting_checks import CheckedSetting, check_setting
+from bench.engine.devices import device_here
+from bench.engine.setting_checks import CheckedSetting, check_precisions, check_setting
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.request import TuneRequest
@@ -21,7 +21,7 @@ def check_search(
     """
     default = search.cells({})
     if request.address is None:  # what the nodes of a cluster have is known once it is joined
-        check_precision(search.suite.training.precision, device_here(request.gpus_per_trial))
+        check_precisions((cell.config for cell in default), device_here(request.gpus_per_trial))
     settings = {
         cell.variant: check_setting(cell.config, request.data_root, say, extract)
         for cell in default

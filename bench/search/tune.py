@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bench.engine.devices import check_precision, device_in_cluster
+from bench.engine.devices import device_in_cluster
 from bench.engine.executors import cells_at_once
+from bench.engine.setting_checks import check_precisions
 from bench.records.files import check_writable
 from bench.records.lock import alone
 from bench.records.run_folder import RunFolder
@@ -170,8 +171,8 @@ def _resources(request: TuneRequest, searches: Sequence[Search], observer: Obser
 
     resources = settled(request.resources())
     if request.address is not None:
-        for search in searches:
-            check_precision(search.suite.training.precision, device_in_cluster(resources.gpus or 0.0))
+        configs = [cell.config for search in searches for cell in search.cells({})]
+        check_precisions(configs, device_in_cluster(resources.gpus or 0.0))
     there = nodes()
     observer.say(resources.in_words(there))
     return resources, resources.at_once(there)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result, RoundRecord
 from bench.scheduling.conditions import make_conditions
+from bench.scheduling.progress import Observer
 from bench.studies.consistency import inconsistencies
+from bench.studies.results_request import VerifyRequest
 from bench.suite.methods import METHODS, code_digest
 
 ASSUMED_SD = 1.0
@@ -50,15 +52,7 @@ class Verification:
         return all(verdict.agrees for verdict in self.verdicts)
 
 
-def verify(
-    file: Path,
-    cells: int = 3,
-    seed: int = 0,
-    data_root: Path | None = None,
-    tolerance: float | None = None,
-    say: Callable[[str], None] = lambda text: None,
-    trust_code: bool = False,
-) -> Verification:
+def verify(request: VerifyRequest, observer: Observer) -> Verification:
     """Check every line against itself, then compute some cells again, chosen with the seed.
 
     On another kind of machine, the final AVG may differ by `tolerance` points. Rounding differs there, and
@@ -66,6 +60,9 @@ def verify(
     one that the file states (`rerun_sd`), or else of one point. The file may come from a stranger, so a model
     from a Python file is built only with `trust_code`.
     """
+    for given in request.methods:
+        METHODS.resolve(given)
+    file, tolerance = request.file, request.tolerance
     header, lines = read_lines(file)
     if tolerance is None:
         tolerance = DEVIATIONS * (header.rerun_sd if header.rerun_sd is not None else ASSUMED_SD)
@@ -74,12 +71,12 @@ def verify(
         record = record_of(file, header, line)
         if wrong := _contradictions(line, record):
             found[line.cell_id] = Verdict(record.name, False, "; ".join(wrong))
-    for line in _chosen(lines, cells, seed):
+    for line in _chosen(lines, request.cells, request.seed):
         if line.cell_id not in found:
             record = record_of(file, header, line)
-            _check_model(record, trust_code)
-            say(f"computing {record.name} again ({line.result.rounds} rounds)")
-            found[line.cell_id] = _rerun(record, tolerance, data_root)
+            _check_model(record, request.trust_code)
+            observer.say(f"computing {record.name} again ({line.result.rounds} rounds)")
+            found[line.cell_id] = _rerun(record, tolerance, request.data_root)
     return Verification(list(found.values()), len(lines))
 
 
