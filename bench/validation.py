@@ -1,6 +1,5 @@
 """What is wrong with the user's values, as one sentence."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
@@ -84,31 +83,3 @@ def _has_tag(kind: Any, tag: str) -> bool:
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return any(_has_tag(member, tag) for member in get_args(kind))
     return any(tag in get_args(field.annotation) for field in kind.model_fields.values())
-
-
-def at_least(least: int, **options: int | None) -> None:
-    """Refuse an option below this number; None is not checked."""
-    for name, value in options.items():
-        if value is not None and value < least:
-            raise UserError(f"{_flag(name)} {value}: must be at least {least}")
-
-
-def above_zero(**options: float | None) -> None:
-    """Refuse an option that is zero, negative or infinite; None is not checked."""
-    for name, value in options.items():
-        if value is not None and not 0 < value < math.inf:
-            raise UserError(f"{_flag(name)} {value:g}: must be a number greater than 0")
-
-
-def gpu_share(share: float | None) -> None:
-    """Refuse what Ray cannot give a trial of GPUs: above one, whole numbers only."""
-    if share is None:
-        return
-    if not 0 <= share < math.inf:
-        raise UserError(f"--gpus-per-trial {share:g}: must be a number and not negative")
-    if share > 1 and share != int(share):
-        raise UserError(f"--gpus-per-trial {share:g}: above 1 only whole GPUs can be given")
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -73,6 +73,8 @@ def install(folder: Path) -> None:
 
 def search_seconds(folder: Path) -> float:
     from bench.engine.conditions import Conditions
+    from bench.records.run_folder import RunFolder
+    from bench.scheduling.home import open_home
     from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
     from bench.search.plan import make_search
@@ -116,8 +118,9 @@ def search_seconds(folder: Path) -> float:
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
-    assignment = Assignment(search, search.journal(), limits, Conditions(), Silent())
-    run_searches([assignment], Resources(), AT_ONCE)
+    with open_home(RunFolder(search.directory), None, joined=False) as home:
+        assignment = Assignment(search, search.journal(), limits, Conditions(data=home), Silent())
+        run_searches([assignment], home, Resources(), AT_ONCE)
     taken = time.monotonic() - started
     assert [trial.outcome for trial in search.journal().trials] == ["finished"] * TRIALS
     return taken

@@ -12,7 +12,7 @@ import pytest
 
 from tests.kit.places import REPOSITORY
 
-FOUNDATIONS = {"errors", "words", "registry", "validation", "memory"}
+FOUNDATIONS = {"errors", "words", "registry", "request", "validation", "memory"}
 ORDER = [
     FOUNDATIONS,
     {"records"},

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class Result:
     """What a run has left on disk, read once; in a notebook it displays its table."""
 
-    def __init__(self, records: Run) -> None:
+    def __init__(self, records: Run, report: Report | None = None) -> None:
+        """`report` is that of the records, where it has been made already."""
         self.records = records
         """The typed records that everything else is made from."""
-        self._report = Report(records)
+        self._report = report or Report(records)
 
     @property
     def path(self) -> Path:

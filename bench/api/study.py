@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.api.keywords import takes_fields_of
 from bench.api.observer import PrintingObserver
 from bench.api.results import Result
 from bench.api.tune import TuneResult
+from bench.request import made
 from bench.studies.request import StudyRequest
 from bench.studies.study import study as run_study
 from bench.suite.methods import METHODS
@@ -38,38 +40,26 @@ class StudyResult:
         return "".join([*tables, *(result._repr_html_() for result in self.results.values())])
 
 
+@takes_fields_of(StudyRequest)
 def study(
     suites: str | Path | Suite | Sequence[str | Path | Suite],
     *,
     methods: Sequence[str | type[FedAlgorithm]] | None = None,
-    trials: int = 20,
-    seeds: int = 5,
-    out: str | Path = "runs",
-    tuned_dir: str | Path = "tuned",
-    data_root: str | Path | None = None,
     progress: bool = True,
     **options: Any,
 ) -> StudyResult:
     """Tune all methods with equal budgets, run tuned and default rows, and report.
 
-    Calling it again does only what is missing. Further keyword arguments are those of
-    `bench.studies.request.StudyRequest`: rounds, space, search, scheduler, search_seeds, time_budget,
-    executor, cpus_per_trial, gpus_per_trial, max_concurrent, …
+    Calling it again does only what is missing.
     """
-    given = [suites] if isinstance(suites, str | Path | Suite) else suites
-    request = StudyRequest(
-        suites=[each if isinstance(each, Suite) else str(each) for each in given],
-        methods=None if methods is None else [METHODS.resolve(each) for each in methods],
-        trials=trials,
-        seeds=seeds,
-        out=Path(out),
-        tuned_dir=Path(tuned_dir),
-        data_root=None if data_root is None else Path(data_root),
-        **options,
-    )
-    outcome = run_study(request, PrintingObserver(progress))
+    listed = [suites] if isinstance(suites, str | Path | Suite) else suites
+    given = {
+        "suites": [each if isinstance(each, Suite) else str(each) for each in listed],
+        "methods": None if methods is None else [METHODS.resolve(each) for each in methods],
+    }
+    outcome = run_study(made(StudyRequest, given | options, "bench.study"), PrintingObserver(progress))
     return StudyResult(
-        results={each.suite: Result(each.report.run) for each in outcome.suites if each.report},
+        results={each.suite: Result(each.report.run, each.report) for each in outcome.suites if each.report},
         tuned={
             each.suite: TuneResult(
                 {found.method: found for found in each.tuned}, [] if each.report else each.problems

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.api.keywords import takes_fields_of
 from bench.api.observer import PrintingObserver
+from bench.request import made
 from bench.search.request import ALL, TuneRequest
 from bench.search.tune import tune as run_searches
 from bench.search.tuned import Tuned
@@ -48,31 +50,19 @@ class TuneResult:
         return str(self.frame().to_html(index=False))
 
 
+@takes_fields_of(TuneRequest)
 def tune(
     suite: str | Path | Suite,
     *,
     methods: str | Sequence[str | type[FedAlgorithm]] = ALL,
-    trials: int = 20,
-    out: str | Path = "runs",
-    tuned_dir: str | Path = "tuned",
-    data_root: str | Path | None = None,
     progress: bool = True,
     **options: Any,
 ) -> TuneResult:
     """Choose hyperparameters on validation data, with the same number of trials for every method.
 
-    `methods` is "all", a name, or a list of names and classes. Further keyword arguments are those of
-    `bench.search.request.TuneRequest`: space, search, scheduler, budget, seeds, rounds, overrides, sweeps, …
+    `methods` is "all", a name, or a list of names and classes.
     """
     names = [methods] if isinstance(methods, str) else [METHODS.resolve(each) for each in methods]
-    request = TuneRequest(
-        suite=suite if isinstance(suite, Suite) else str(suite),
-        methods=names,
-        trials=trials,
-        out=Path(out),
-        tuned_dir=Path(tuned_dir),
-        data_root=None if data_root is None else Path(data_root),
-        **options,
-    )
-    outcome = run_searches(request, PrintingObserver(progress))
+    given = {"suite": suite if isinstance(suite, Suite) else str(suite), "methods": names}
+    outcome = run_searches(made(TuneRequest, given | options, "bench.tune"), PrintingObserver(progress))
     return TuneResult({found.method: found for found in outcome.tuned}, outcome.incomplete)

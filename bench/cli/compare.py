@@ -30,12 +30,12 @@ def compare(
 def compare_two(first: str, second: str, root: Path) -> None:
     """Print what differs: in the plans, in all cells alike, and in single cells."""
     from bench.cli.console import make_console
-    from bench.cli.report import run_directory
     from bench.records.results_file import load_records
+    from bench.records.run_folder import find_run
     from reports.combine.compare import compare_runs
 
     console = make_console()
-    found = compare_runs(*(load_records(run_directory(name, root)) for name in (first, second)))
+    found = compare_runs(*(load_records(find_run(name, root)) for name in (first, second)))
     console.say(f"A: {found.sources[0]}\nB: {found.sources[1]}")
     for line in _lines("plan", found.plan):
         console.say(line)

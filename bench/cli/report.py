@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.cli import options
-from bench.errors import UserError, nearest
+from bench.cli.request_options import names
 
 if TYPE_CHECKING:
     from bench.cli.console import BenchConsole
@@ -39,11 +39,11 @@ def report(
     ] = None,
 ) -> None:
     """Make tables, figures and the page of runs again from their records; runs of one suite are merged."""
-    report_runs(runs, options.names(formats), out, root, mix, tracking_uri)
+    report_runs(runs, names(formats), out, root, mix, tracking_uri)
 
 
 def report_runs(
-    names: Sequence[str],
+    runs: Sequence[str],
     formats: Sequence[str],
     out: Path | None,
     root: Path,
@@ -52,12 +52,13 @@ def report_runs(
 ) -> None:
     from bench.cli.console import make_console
     from bench.records.results_file import load_records
+    from bench.records.run_folder import find_run
     from reports.combine.merge import merge_runs
     from reports.report import RankingReport, Report, check_requested
 
     check_requested(formats)
     console = make_console()
-    directories = list(dict.fromkeys(run_directory(name, root) for name in names))
+    directories = list(dict.fromkeys(find_run(name, root) for name in runs))
     made = [Report(run) for run in merge_runs([load_records(directory) for directory in directories], mix)]
     for each in made:
         each.check()
@@ -75,17 +76,6 @@ def report_runs(
         print_tables([ranking.table], console)
     for file in files:
         console.say(f"  {file}")
-
-
-def run_directory(name: str, root: Path) -> Path:
-    """A run by its folder, its results file, or the name of its suite below the folder of the runs."""
-    if name.endswith(".jsonl"):
-        return Path(name)
-    for candidate in (Path(name), root / name):
-        if (candidate / "plan.json").is_file():
-            return candidate
-    known = [file.parent.name for file in root.glob("*/plan.json")]
-    raise UserError(f"no run '{name}' here or in {root}; {nearest(name, known)}")
 
 
 def _target(run: Run, home: Path | None, groups: int, out: Path | None, root: Path) -> Path:

@@ -32,13 +32,13 @@ def watch(
     The exit code is 0 if all cells are done, 1 if some have failed, and 3 if some are missing.
     """
     from bench.cli.console import make_console
-    from bench.cli.report import run_directory
+    from bench.records.run_folder import find_run
     from bench.records.watching import RunWatch
-    from bench.validation import above_zero
+    from bench.request import above_zero
 
     above_zero(every=every)
     console = make_console()
-    watched = RunWatch(run_directory(run, root))
+    watched = RunWatch(find_run(run, root))
     standing = watched.look()
     if once or standing.over:
         _say(standing, console)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bench.contract.report import Report
 from bench.data.cache import cache_root
-from bench.engine.conditions import Conditions
 from bench.suite.methods import AROUND, METHODS, code_digest
 
 if TYPE_CHECKING:
@@ -51,16 +48,6 @@ def ships_here(name: str) -> bool:
 def _is_shipped_wrapper(home: Path, name: str) -> bool:
     *wrappers, _ = name.split(AROUND)
     return all((home / "wrappers" / f"{wrapper}.py").is_file() for wrapper in wrappers)
-
-
-def with_methods(conditions: Conditions, names: Collection[str]) -> Conditions:
-    """The conditions under which workers know these methods, and records say which have not passed."""
-    standings = {name: standing(name) for name in names}
-    return replace(
-        conditions,
-        contract={name: found for name, found in standings.items() if found != "passed"},
-        own_methods=tuple(METHODS.to_bytes(name) for name in sorted(names) if METHODS.is_own(name)),
-    )
 
 
 def record(name: str, report: Report) -> None:

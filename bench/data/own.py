@@ -35,7 +35,8 @@ class OwnData(DatasetSpec):
     )
 
     path: str = Field(min_length=1)
-    """Absolute, or relative to the current directory, the data root or the cache, in this order."""
+    """Absolute, or relative to the suite file's folder, the current directory, the data root or the cache, in
+    this order."""
     domains: Annotated[tuple[str, ...], AfterValidator(distinct)] | None = Field(
         default=None, min_length=1, exclude_if=lambda domains: domains is None
     )

@@ -56,13 +56,13 @@ def encoder_spec(name: str) -> EncoderSpec:
     if library == "timm":
         if slash:
             raise UserError(f"encoder '{name}': a timm model has no /{tag}; {_forms(library)}")
-        return EncoderSpec(name, "timm", model, file=_path(file))
+        return EncoderSpec(_from_anywhere(name), "timm", model, file=_path(file))
     if bool(tag) == bool(file):
         raise UserError(f"encoder '{name}' must name its weights by a tag or a file; {_forms(library)}")
     known = _open_clip_models()
     if known and model not in known:
         raise UserError(f"encoder '{name}': open_clip has no model '{model}'; {nearest(model, known)}")
-    return EncoderSpec(name, "open_clip", model, tag, _path(file))
+    return EncoderSpec(_from_anywhere(name), "open_clip", model, tag, _path(file))
 
 
 def encoder_names() -> list[str]:
@@ -77,6 +77,13 @@ def encoder_summaries() -> dict[str, str]:
 
 def _forms(library: str) -> str:
     return "write " + " or ".join(form for form in FORMS if form.startswith(library))
+
+
+def _from_anywhere(name: str) -> str:
+    """The name with the full path of its file, if the current directory has it."""
+    model, at, file = name.partition("@")
+    relative = at and not Path(file).is_absolute() and Path(file).is_file()
+    return f"{model}@{Path(file).absolute()}" if relative else name
 
 
 def _path(file: str) -> Path | None:

@@ -43,7 +43,44 @@ def embed(
     `progress`, a bar is shown where there is a terminal, and lines are printed where there is none.
     """
     _check_inputs(dataset, encoder)
-    identity = {
+    identity = _identity(dataset, encoder, cache_root, stored)
+    checksum = digest(identity)
+    entry = _entry(dataset, encoder, cache_root, checksum)
+    if intact_manifest(entry) is None:
+        with sole_worker(entry, f"embeddings of {dataset.name} by {encoder.name}"):
+            if intact_manifest(entry) is None:
+                _extract(dataset, encoder, entry, identity, device, progress, stored)
+    return _opened(dataset, entry, checksum)
+
+
+def is_embedded(dataset: Dataset, encoder: EncoderSpec, cache_root: Path, stored: str) -> bool:
+    """Whether the embeddings are in the cache, so that `embed` has nothing to compute."""
+    checksum = digest(_identity(dataset, encoder, cache_root, stored))
+    return intact_manifest(_entry(dataset, encoder, cache_root, checksum)) is not None
+
+
+def blank(dataset: Dataset, encoder: EncoderSpec, device: str = "cpu") -> Dataset:
+    """The dataset with zeros in place of embeddings that have not been computed, to check a model against.
+
+    The encoder is loaded for it, and refuses what it cannot read.
+    """
+    from bench.encoders.loading import load_encoder
+
+    _check_inputs(dataset, encoder)
+    zeros = np.zeros((1, load_encoder(encoder, device).width()), np.float32)
+
+    def embedded(splits: dict[str, Split]) -> dict[str, Split]:
+        return {
+            domain: Split(np.broadcast_to(zeros, (len(split), zeros.shape[1])), split.y)
+            for domain, split in splits.items()
+        }
+
+    return replace(dataset, train=embedded(dataset.train), test=embedded(dataset.test), vocabulary="")
+
+
+def _identity(dataset: Dataset, encoder: EncoderSpec, cache_root: Path, stored: str) -> dict[str, Any]:
+    """What embeddings depend on."""
+    return {
         "layout": LAYOUT,
         "data": dataset.checksum,
         "encoder": f"{encoder.library}:{encoder.model}",
@@ -51,13 +88,10 @@ def embed(
         "preprocessing": PREPROCESSING,
         **({"stored": stored} if stored != "float32" else {}),
     }
-    checksum = digest(identity)
-    entry = cache_root / "embeddings" / f"{dataset.name}-{encoder.model}-{checksum[:16]}"
-    if intact_manifest(entry) is None:
-        with sole_worker(entry, f"embeddings of {dataset.name} by {encoder.name}"):
-            if intact_manifest(entry) is None:
-                _extract(dataset, encoder, entry, identity, device, progress, stored)
-    return _opened(dataset, entry, checksum)
+
+
+def _entry(dataset: Dataset, encoder: EncoderSpec, cache_root: Path, checksum: str) -> Path:
+    return cache_root / "embeddings" / f"{dataset.name}-{encoder.model}-{checksum[:16]}"
 
 
 def _check_inputs(dataset: Dataset, encoder: EncoderSpec) -> None:

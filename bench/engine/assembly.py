@@ -132,10 +132,19 @@ def pools_data(config: CellConfig) -> bool:
     return METHODS.load(config.method.name).pools_data
 
 
-def check_method(config: CellConfig, like: Assembled) -> None:
-    """Whether the method of this cell can work in a setting that was assembled for another one."""
+def check_method(config: CellConfig, like: Task) -> None:
+    """Whether the method of this cell can work on the task of another one with the same setting."""
     method = _method(config)
-    _check(config, method, replace(like.problem.task, optimiser=_optimiser(config, method)))
+    _check(config, method, replace(like, optimiser=_optimiser(config, method)))
+
+
+def checked_task(config: CellConfig, data: PreparedData) -> Task:
+    """The task of a cell whose partition, model and method are possible; no sample is copied for it."""
+    partition = partition_of(config, data.dataset)
+    method = _method(config)
+    task = _task(config, method, data.dataset, partition, best_device(0.0))
+    _check(config, method, task)
+    return task
 
 
 def partition_of(config: CellConfig, dataset: Dataset) -> Partition:

@@ -11,29 +11,49 @@ from bench.errors import UserError
 from bench.records.training import Precision
 
 
-def best_device(gpus: float) -> torch.device:
+def gpus_per_trial(asked: float | None, cards: float) -> float:
+    """The share of GPUs that a trial gets: what was asked for, or a whole one where there are any."""
+    return asked if asked is not None else float(cards >= 1)
+
+
+def device_type(gpus: float, has_cuda: bool, has_mps: bool) -> str:
     """CUDA for those who were given a share of it, Apple's GPU where there is one, else the CPU."""
-    if gpus > 0 and torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if gpus > 0 and has_cuda:
+        return "cuda"
+    return "mps" if has_mps else "cpu"
 
 
-_ON_CUDA_ALONE = {"tf32": "TF32", "fp16": "float16"}
+def best_device(gpus: float) -> torch.device:
+    """The device of a process with this share of GPUs."""
+    return torch.device(device_type(gpus, torch.cuda.is_available(), torch.backends.mps.is_available()))
+
+
+def device_here(asked: float | None) -> str:
+    """The type of device that the trials of this machine will have, if they ask for this share of GPUs."""
+    return best_device(gpus_per_trial(asked, torch.cuda.device_count())).type
+
+
+def device_in_cluster(gpus: float) -> str:
+    """The same for trials in a cluster, which are put where there are GPUs if they have a share of them."""
+    return device_type(gpus, has_cuda=True, has_mps=torch.backends.mps.is_available())
+
+
+_NEEDS_CUDA = ("tf32", "fp16")
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def check_precision(precision: Precision, device: torch.device) -> None:
-    """A UserError where the device does not compute in this precision."""
-    if precision in _ON_CUDA_ALONE and device.type != "cuda":
+def check_precision(precision: Precision, device: str) -> None:
+    """A UserError where a device of this type does not compute in this precision."""
+    if precision in _NEEDS_CUDA and device != "cuda":
         raise UserError(
             f"training.precision: {precision} needs CUDA, but the cell computes on the device "
-            f"'{device.type}'; use bf16 or fp32, or give trials a share of a GPU with --gpus-per-trial"
+            f"'{device}'; use bf16 or fp32, or give trials a share of a GPU with --gpus-per-trial"
         )
 
 
 def use_precision(precision: Precision, device: torch.device) -> None:
     """Let this process compute matrix products in TF32, or not; convolutions follow PyTorch's default."""
-    check_precision(precision, device)
+    check_precision(precision, device.type)
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -78,11 +78,6 @@ def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
     room = STACK_BYTES // (COPIES * clients * size_in_bytes(task.initial))
     why = "cells with other hyperparameters share their samples, and other seeds join them"
     return max(1, min(MOST_CELLS, room)), why
-
-
-def with_stacks(conditions: Conditions, problem: Problem) -> Conditions:
-    """The conditions with as many cells per process as this problem is best computed with."""
-    return replace(conditions, together=cells_at_once(problem, conditions.executor)[0])
 
 
 def _padding(problem: Problem) -> float:

@@ -32,6 +32,18 @@ class PreparedData:
         )
         return replace(self, dataset=normalised(found) if encoder.normalised else found)
 
+    def is_embedded(self, encoder: EncoderChoice) -> bool:
+        """Whether the encoder's features are in the cache."""
+        from bench.encoders.embedding import is_embedded
+
+        return is_embedded(self.dataset, encoder_spec(encoder.name), cache_root(), encoder.stored)
+
+    def blank(self, encoder: EncoderChoice) -> PreparedData:
+        """With zeros in place of the encoder's features, none of which is computed."""
+        from bench.encoders.embedding import blank
+
+        return replace(self, dataset=blank(self.dataset, encoder_spec(encoder.name)))
+
     def in_memory(self) -> PreparedData:
         """With plain arrays, which Ray copies once and maps into every process, in place of mapped files."""
 
@@ -56,6 +68,11 @@ def prepare(config: CellConfig, data_root: Path | None) -> PreparedData:
     """The data of a cell, ready for training."""
     data = read_data(config, data_root)
     return data if config.encoder is None else data.embedded(config.encoder)
+
+
+def needs_extraction(config: CellConfig, data_root: Path | None) -> bool:
+    """Whether a cell trains on features that have not been computed yet."""
+    return config.encoder is not None and not read_data(config, data_root).is_embedded(config.encoder)
 
 
 def data_key(config: CellConfig) -> str:

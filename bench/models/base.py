@@ -16,7 +16,16 @@ from methods.core.random import derive
 from methods.modules.pixels import MEAN, STD, Pixels
 from methods.modules.split_model import SplitModel
 
-__all__ = ["MEAN", "STD", "Context", "ModelSpec", "Pixels", "check_pictures", "seeded_model"]
+__all__ = [
+    "MEAN",
+    "STD",
+    "Context",
+    "ModelSpec",
+    "Pixels",
+    "check_pictures",
+    "found_anywhere",
+    "seeded_model",
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,12 @@ class ModelSpec(BaseModel, ABC):
                 "minilm, or choose a model that reads texts, such as {name: transformers, source: minilm}"
             )
         return self.build(shape, len(context.class_names))
+
+
+def found_anywhere(path: str) -> str:
+    """The path of a file or folder as every process can use it, whatever its current directory."""
+    given = Path(path)
+    return path if given.is_absolute() or not given.exists() else str(given.absolute())
 
 
 def check_pictures(model: str, shape: tuple[int, ...]) -> None:

@@ -10,6 +10,7 @@ method's own metrics stay in the run folder.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -82,7 +83,11 @@ def load_records(path: Path) -> Run:
 
 def read_results(file: Path) -> Run:
     """The cells of a results file as the run that they make up."""
-    header, lines = read_lines(file)
+    return run_of(file, *read_lines(file))
+
+
+def run_of(file: Path, header: Header, lines: Sequence[CellLine]) -> Run:
+    """The same of lines that have been read from the file."""
     run = Run(
         sources=(file,),
         suite=header.suite,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from bench.errors import UserError
+from bench.errors import UserError, nearest
 from bench.records.cell_folder import CellFolder, first_problem
 from bench.records.files import read_json, write_json
 from bench.records.schema import PartitionRecord, PlanRecord
@@ -97,3 +97,14 @@ def find_cell(root: Path, beginning: str) -> CellFolder:
         names = ", ".join(folder.name for folder in found[:5])
         raise UserError(f"'{beginning}' begins the id of {len(found)} cells ({names}); give more of it")
     return CellFolder(found[0])
+
+
+def find_run(name: str, root: Path) -> Path:
+    """A run by its folder, its results file, or the name of its suite below the folder of the runs."""
+    if name.endswith(".jsonl"):
+        return Path(name)
+    for candidate in (Path(name), root / name):
+        if RunFolder(candidate).has_plan:
+            return candidate
+    known = [file.parent.name for file in root.glob("*/plan.json")]
+    raise UserError(f"no run '{name}' here or in {root}; {nearest(name, known)}")

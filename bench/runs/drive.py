@@ -7,13 +7,16 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.contract.standing import with_methods
-from bench.engine.conditions import Conditions
+from bench.engine.devices import device_in_cluster
+from bench.engine.setting_checks import check_precisions
 from bench.records.files import inside
 from bench.records.lock import alone, one_of
+from bench.records.run_folder import RunFolder
 from bench.records.schema import PlannedRecord
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
+from bench.runs.request import RunRequest
+from bench.scheduling.conditions import make_conditions
 from bench.scheduling.progress import Item, Observer, View
 from bench.suite.planning import PlannedCell
 from bench.tracking.background import Background
@@ -27,41 +30,70 @@ COMMAND = "bench run"
 
 def drive(
     plan: Plan,
-    conditions: Conditions,
-    resources: Resources | None,
+    pending: Sequence[PlannedCell],
+    together: int,
+    request: RunRequest,
     tracker: Tracker,
     observer: Observer,
-    address: str | None = None,
 ) -> None:
-    """Run the pending cells; what becomes of each is on disk. `resources` may be None if none is pending."""
-    pending = plan.pending()
-    if pending:
-        from bench.scheduling.cluster import nodes, settled, start_ray
-        from bench.scheduling.resources import Resources
-
-        start_ray(address)
-        resources = settled(resources or Resources())
-        if len(nodes()) > 1:
-            observer.say(resources.in_words(nodes()))
-    conditions = with_methods(conditions, {cell.method for cell in plan.cells})
+    """Run the pending cells, as many `together` as may be stacked; what becomes of each is on disk."""
+    resources = _joined(pending, request, observer) if pending else None
     with _held(plan), _Recording(plan, tracker, observer) as recording:
         if plan.shard is None:  # other shards may be at work in theirs
             plan.folder.remove_scratch()
         inside(plan.folder.path, "cells")
         plan.write()
-        pending = plan.pending()
+        pending = plan.pending()  # once more, since another command may have run before the lock was free
         waiting = {cell.cell_id for cell in pending}
         recording.catch_up([cell for cell in plan.own if cell.cell_id not in waiting])
-        if resources and pending:
-            from bench.scheduling.trials import run_cells
-
-            plan.folder.write_partition(partition_record(plan.cells[0].config, conditions.data_root))
+        if pending and resources is not None:
+            plan.folder.write_partition(partition_record(plan.cells[0].config, request.data_root))
             items = [Item(cell.cell_id, cell.name, cell.config.training.rounds) for cell in pending]
             title = f"{plan.suite.suite} v{plan.suite.version}"
             title += f", shard {plan.shard}" if plan.shard else ""
             with observer.view(title, items, len(plan.own) - len(pending)) as view:
-                joined = address is not None
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
+                watcher = _Watcher(view, recording)
+                _compute(plan.folder, pending, together, request, resources, watcher)
+
+
+def _joined(cells: Sequence[PlannedCell], request: RunRequest, observer: Observer) -> Resources:
+    """Start Ray or join the cluster; returns what a trial has there."""
+    from bench.scheduling.cluster import nodes, settled, start_ray
+
+    start_ray(request.address)
+    resources = settled(request.resources())
+    if request.address is not None:
+        check_precisions((cell.config for cell in cells), device_in_cluster(resources.gpus or 0.0))
+    if len(nodes()) > 1:
+        observer.say(resources.in_words(nodes()))
+    return resources
+
+
+def _compute(
+    folder: RunFolder,
+    cells: Sequence[PlannedCell],
+    together: int,
+    request: RunRequest,
+    resources: Resources,
+    watcher: _Watcher,
+) -> None:
+    from bench.scheduling.home import open_home
+    from bench.scheduling.trials import run_cells
+
+    with open_home(folder, request.data_root, joined=request.address is not None) as home:
+        conditions = make_conditions(
+            [cell.config for cell in cells],
+            cpus=resources.cpus,
+            gpus=resources.gpus or 0.0,
+            together=together,
+            home=home,
+            data_root=request.data_root,
+            executor=request.executor,
+            hosts=request.hosts_per_trial,
+            checkpoint_seconds=request.checkpoint_every,
+            keep_model=request.keep_model,
+        )
+        run_cells(folder, cells, conditions, home, resources, watcher)
 
 
 def _held(plan: Plan) -> AbstractContextManager[None]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import torch
 
 from bench.engine.assembly import assemble
-from bench.engine.conditions import Conditions
 from bench.engine.executors import choose
+from bench.engine.prepared_data import needs_extraction
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.memory import available_bytes, peak_bytes
 from bench.records.config import CellConfig
+from bench.runs.request import RunRequest
 from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch
 from methods.core.losses import cross_entropy
@@ -23,16 +25,13 @@ from methods.core.tree import Tree
 STEPS = 3
 
 
-def estimate(
-    pending: Sequence[PlannedCell],
-    conditions: Conditions,
-    cpus: float,
-    gpus: float | None,
-    max_concurrent: int | None,
-) -> list[str]:
+def estimate(pending: Sequence[PlannedCell], request: RunRequest) -> list[str]:
     """Time, disk and resources of the pending cells, one line each."""
     if not pending:
         return ["nothing to run"]
+    if request.address is not None:
+        return ["time: not estimated for a cluster"]
+    cpus, gpus = request.cpus_per_trial, request.gpus_per_trial
     cores, cards = os.cpu_count() or 1, torch.cuda.device_count()
     share = f"{cpus:g} CPU" + (f" and {gpus:g} GPU" if gpus else "")
     there = f"{cores} cores" + (f" and {cards} GPUs" if gpus else "")
@@ -41,16 +40,18 @@ def estimate(
         raise UserError(
             f"a trial needs {share} but this machine has {there}: lower --cpus-per-trial or --gpus-per-trial"
         )
-    at_once = min(room, max_concurrent or room, len(pending))
+    at_once = min(room, request.max_concurrent or room, len(pending))
+    settings = {cell.config.workload: cell.config for cell in pending}
+    if unread := encoders_to_apply(settings.values(), request.data_root):
+        return [f"time: not estimated, since the features of {unread} are not computed yet"]
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, int(cpus)))
     try:
-        settings = {cell.config.workload: cell.config for cell in pending}
-        by_setting = {key: cell_seconds(config, conditions) for key, config in settings.items()}
+        by_setting = {key: cell_seconds(config, request.data_root) for key, config in settings.items()}
     finally:
         torch.set_num_threads(threads)
     total = sum(by_setting[cell.config.workload] for cell in pending)
-    problem = assemble(pending[0].config, conditions.data_root).problem
+    problem = assemble(pending[0].config, request.data_root).problem
     model_bytes = sum(leaf.nbytes for leaf in problem.task.initial.values())
     return [
         f"resources: {share} per trial, {at_once} at once on {there}",
@@ -77,9 +78,15 @@ def _memory(problem: Problem, model_bytes: int, at_once: int) -> str:
     )
 
 
-def cell_seconds(config: CellConfig, conditions: Conditions) -> float:
+def encoders_to_apply(configs: Iterable[CellConfig], data_root: Path | None) -> str:
+    """The encoders whose features these cells need and nobody has computed yet; empty if there are none."""
+    waiting = [config for config in configs if needs_extraction(config, data_root)]
+    return ", ".join(sorted({config.encoder.name for config in waiting if config.encoder}))
+
+
+def cell_seconds(config: CellConfig, data_root: Path | None) -> float:
     """Local steps of the cell × the time of one step of its model at its batch size."""
-    problem = assemble(config, conditions.data_root).problem
+    problem = assemble(config, data_root).problem
     batches = sum(-(-len(samples.y) // problem.batch_size) for samples in problem.train.values())
     steps = problem.steps * len(problem.train) if problem.steps else problem.epochs * batches
     per_round = steps * config.training.participation

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench.data import dataset_spec
 from bench.records.run_folder import RunFolder
 from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
-from bench.runs.shard import Shard
+from bench.runs.request import BOTH, RunRequest
+from bench.runs.shard import Shard, parse_shard
+from bench.suite.methods import METHODS
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
 from bench.suite.unseen import in_turn
@@ -76,6 +78,37 @@ class Plan:
         unseen = [cell.config.unseen.domain if cell.config.unseen else None for cell in self.cells]
         domains = dict.fromkeys(domain for spec in specs for domain in spec.domain_names())
         return tuple(domain for domain in domains if None in unseen or domain in unseen)
+
+
+def plan_of(request: RunRequest) -> Plan:
+    """The cells of the suite as asked for."""
+    plan = _whole_plan(request)
+    return plan if request.shard is None else replace(plan, shard=parse_shard(request.shard))
+
+
+def _whole_plan(request: RunRequest) -> Plan:
+    suite = request.loaded.resolved(METHODS.resolve)
+    if request.methods is not None:
+        for each in request.methods:
+            METHODS.load(each if isinstance(each, str) else each.name)
+        suite = suite.with_methods(
+            METHODS.resolve(each) if isinstance(each, str) else each for each in request.methods
+        )
+    if request.seeds is not None:
+        suite = suite.model_copy(update={"seeds": request.seeds})
+    settings = request.settings()
+    default = suite.changed(settings) if settings else suite
+    out = request.out.absolute()
+    if not request.tuned:
+        return make_plan(default, out, settings, None, request.data_root)
+    from bench.search.tuned import side_by_side, tuned_suite
+
+    suite, tuning = tuned_suite(suite, request.tuned_dir, request.data_root)
+    suite = suite.changed(settings) if settings else suite
+    untuned: frozenset[str] = frozenset()
+    if request.tuned == BOTH:
+        suite, untuned = side_by_side(suite, default, request.data_root)
+    return make_plan(suite, out, settings, tuning, request.data_root, untuned)
 
 
 def make_plan(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bench.engine.assembly import Assembled
-from bench.engine.conditions import Conditions
 from bench.engine.executors import cells_at_once, choose
 from bench.runs.plan import Plan
 from bench.suite.methods import code_digest
@@ -14,10 +13,8 @@ from bench.suite.planning import PlannedCell
 from bench.words import counted
 
 
-def preview(
-    plan: Plan, pending: Sequence[PlannedCell], conditions: Conditions, first: Assembled | None
-) -> list[str]:
-    """The plan in words; `first` is the problem of the first pending cell."""
+def in_words(plan: Plan, pending: Sequence[PlannedCell], executor: str, first: Assembled | None) -> list[str]:
+    """The plan in words; `first` is the problem of the first pending cell, if it could be made."""
     methods = list(dict.fromkeys(cell.label for cell in plan.cells))
     factors = [counted(len(methods), "method"), counted(plan.suite.seeds, "seed")]
     if plan.suite.variants:
@@ -31,10 +28,10 @@ def preview(
     ]
     lines += _made_with_other_code(plan)
     if first is not None:
-        asked = conditions.executor
-        chosen, reason = choose(first.problem) if asked == "auto" else (asked, "asked for with --executor")
+        auto = executor == "auto"
+        chosen, reason = choose(first.problem) if auto else (executor, "asked for with --executor")
         lines.append(f"executor: {chosen} ({reason})")
-        most, why = cells_at_once(first.problem, asked)
+        most, why = cells_at_once(first.problem, executor)
         if most > 1 and len({cell.config.stack for cell in pending}) < len(pending):
             lines.append(f"stacks: up to {most} cells per process ({why})")
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bench.errors import UserError
-from bench.suite.planning import PlannedCell
+
+if TYPE_CHECKING:
+    from bench.suite.planning import PlannedCell
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from bench.engine.devices import gpus_per_trial
 from bench.errors import UserError
 from bench.scheduling import head
 from bench.scheduling.node_versions import check_versions
@@ -102,8 +103,8 @@ def settled(resources: Resources) -> Resources:
     """With the GPU share decided; a trial that fits nowhere would wait for ever, so that is said now."""
     there = nodes()
     if resources.gpus is None:
-        has_gpus = any(node.get("GPU", 0) >= 1 for node in there)
-        resources = replace(resources, gpus=1.0 if has_gpus else 0.0)
+        most = max((node.get("GPU", 0) for node in there), default=0)
+        resources = replace(resources, gpus=gpus_per_trial(None, most))
     if resources.at_once(there) < 1:
         raise UserError(
             f"a trial needs {_needed(resources, len(there) > 1)} but Ray has "

@@ -6,9 +6,9 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,16 +19,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bench.data.base import data_root
 from bench.data.cache import cache_root
-from bench.engine.conditions import Conditions
 from bench.engine.prepared_data import PreparedData
-from bench.models import model_spec
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.node_versions import compare_versions
-from bench.scheduling.resources import Resources
 from bench.scheduling.storeroom import open_storeroom
 
 TIDY_SECONDS = 10.0
@@ -105,21 +102,6 @@ def _tidy(home: str) -> None:
         ray.wait(pending, num_returns=len(pending), timeout=TIDY_SECONDS)
 
 
-def conditions_at(
-    home: Home, conditions: Conditions, resources: Resources, configs: Iterable[CellConfig]
-) -> Conditions:
-    """The conditions under which any node can compute these cells."""
-    models = {config.model.model_dump_json(): config.model for config in configs} if home.storeroom else {}
-    texts = {text for model in models.values() for text in model_spec(model.model_dump()).sources()}
-    return replace(
-        conditions,
-        cpus=resources.cpus,
-        gpus=resources.gpus or 0.0,
-        data=home,
-        own_models=tuple(sorted(texts)),
-    )
-
-
 def _places() -> dict[str, str]:
     root = data_root()
     return {"BENCH_CACHE": str(cache_root().absolute())} | (
@@ -135,6 +117,7 @@ def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]
     name = f"bench-storeroom-{uuid.uuid4().hex}" if joined else ""
     with run.scratch() as scratch:
         places = _places()
+        root = root.absolute() if root else None
         storeroom = open_storeroom(name, node, root, places) if joined else None
         try:
             yield Home(node, scratch, places, name, code_versions() if joined else {})

@@ -1,82 +1,86 @@
-"""What requests for runs and for searches have in common: the suite, places and resources."""
+"""What requests for runs, searches and studies have in common: places, resources, and the suite."""
 
-from __future__ import annotations
-
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from bench.engine.conditions import Conditions
-from bench.records.provenance import commit
+from bench.request import Option, Request, above_zero, at_least, gpu_share
 from bench.scheduling import head
-from bench.suite.loading import load_suite
-from bench.suite.model import Suite
-from bench.validation import above_zero, at_least, gpu_share
 
 if TYPE_CHECKING:
     from bench.scheduling.resources import Resources
+    from bench.suite.model import Suite
 
 
-@dataclass(frozen=True)
-class Request(ABC):
-    """A suite, what is changed of it, and the resources to compute it with."""
+@dataclass(frozen=True, kw_only=True)
+class ComputingRequest(Request):
+    """The resources to compute with, and the places to read from and write to."""
 
-    suite: str | Suite
-    """A suite's name, the path of its file, or the suite itself."""
-    rounds: int | None = None
-    """Number of rounds; None: the suite's."""
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    """Other values at dotted keys, such as {"fedlsa.lam": 0.7, "training.epochs": 1}."""
-    cpus_per_trial: float = 1
-    gpus_per_trial: float | None = None
-    """None: a whole GPU where there is one."""
-    max_concurrent: int | None = None
-    """Maximum number of concurrent trials; None: as many as fit."""
-    address: str | None = None
-    """Address of a running Ray cluster, or "auto"; None: this machine alone."""
-    tracking_uri: str | None = None
-    """MLflow tracking URI; None: SQLite in `out`."""
-    checkpoint_every: float = 15
-    """Seconds between the checkpoints of a cell."""
-    data_root: Path | None = None
-    out: Path = Path("runs")
-    tuned_dir: Path = Path("tuned")
+    rounds: Annotated[int | None, Option("Number of rounds; default: the suite's.")] = None
+    cpus_per_trial: Annotated[float, Option("CPU cores (and threads) per trial.")] = 1
+    gpus_per_trial: Annotated[
+        float | None, Option("GPUs per trial, e.g. 0.25 or 1; default: 1 if there are any.")
+    ] = None
+    max_concurrent: Annotated[
+        int | None, Option("Maximum number of concurrent trials; default: as many as fit.")
+    ] = None
+    address: Annotated[
+        str | None, Option("Address of a running Ray cluster, or auto; default: this machine only.")
+    ] = None
+    tracking_uri: Annotated[str | None, Option("MLflow tracking URI; default: SQLite in --out.")] = None
+    checkpoint_every: Annotated[float, Option("Seconds between the checkpoints of a cell.")] = 15
+    data_root: Annotated[Path | None, Option("Folder of the datasets.")] = None
+    out: Annotated[Path, Option("Folder of the runs.")] = Path("runs")
+    tuned_dir: Annotated[Path, Option("Folder of the tuned hyperparameters.")] = Path("tuned")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         at_least(1, rounds=self.rounds, max_concurrent=self.max_concurrent)
         above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
         gpu_share(self.gpus_per_trial)
 
-    @property
-    @abstractmethod
-    def place(self) -> Path:
-        """The folder below `out` in which everything of this suite is."""
-
     def begin_ray(self) -> None:
-        """Start Ray on this machine beside what is done before it is needed; a cluster is there already."""
+        """Start Ray on this machine while other things are done; a cluster is there already."""
         if self.address is None:
             head.begin()
 
-    def load_suite(self) -> Suite:
+    def resources(self) -> "Resources":
+        """What a trial may use; imports Ray."""
+        from bench.scheduling.resources import Resources
+
+        return Resources(self.cpus_per_trial, self.gpus_per_trial, max_concurrent=self.max_concurrent)
+
+
+@dataclass(frozen=True)
+class SuiteRequest(ComputingRequest):
+    """One suite, and what is changed in it."""
+
+    suite: Annotated["str | Suite", Option("Name of a suite, or path of a suite file.")]
+    overrides: Annotated[
+        Mapping[str, Any], Option("Override a setting, e.g. fedlsa.lam=0.7; may be repeated.")
+    ] = field(default_factory=dict, kw_only=True)
+
+    @cached_property
+    def loaded(self) -> "Suite":
+        """The suite as its file has it; the file is read once."""
+        from bench.suite.loading import load_suite
+        from bench.suite.model import Suite
+
         return self.suite if isinstance(self.suite, Suite) else load_suite(self.suite)
+
+    @property
+    def folder(self) -> Path:
+        """The folder below `out` that holds everything of this suite."""
+        return self.out / self.loaded.suite
+
+    def begin_ray_early(self) -> None:
+        """Without a folder there is work for Ray: let it start during the imports that follow."""
+        if not self.folder.exists():
+            self.begin_ray()
 
     def settings(self) -> dict[str, Any]:
         """The keys of the suite that this request changes."""
         rounds = {"training.rounds": self.rounds} if self.rounds is not None else {}
         return dict(self.overrides) | rounds
-
-    def conditions(self) -> Conditions:
-        """How the cells are computed."""
-        return Conditions(
-            data_root=self.data_root.absolute() if self.data_root else None,
-            checkpoint_seconds=self.checkpoint_every,
-            commit=commit(),
-        )
-
-    def resources(self) -> Resources:
-        """What a trial may use; imports Ray."""
-        from bench.scheduling.resources import Resources
-
-        return Resources(self.cpus_per_trial, self.gpus_per_trial, max_concurrent=self.max_concurrent)

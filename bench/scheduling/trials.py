@@ -22,7 +22,7 @@ from bench.scheduling.cluster import nodes
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.desk import Job
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import Home, conditions_at, open_home
+from bench.scheduling.home import Home
 from bench.scheduling.kept_trial import KeptTrial
 from bench.scheduling.resources import Resources
 from bench.scheduling.stacks import bundles, stacks
@@ -45,31 +45,26 @@ def run_cells(
     run: RunFolder,
     cells: Sequence[PlannedCell],
     conditions: Conditions,
+    home: Home,
     resources: Resources,
     watcher: Watcher,
-    joined: bool = False,
 ) -> None:
-    """Run these cells to their end or failure; what happened to each is on disk and told to the watcher.
-
-    `joined` says that Ray was there before, and may have other nodes.
-    """
-    with open_home(run, conditions.data_root, joined) as home:
-        conditions = conditions_at(home, conditions, resources, [cell.config for cell in cells])
-        places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
-        processes = resources.at_once(nodes())
-        jobs = [
-            Job(
-                [places[cell.cell_id] for stack in bundle for cell in stack],
-                conditions,
-                home,
-                stacks=[len(stack) for stack in bundle],
-            )
-            for bundle in bundles(stacks(cells, conditions.together, processes), processes)
-        ]
-        first = _attempt(jobs, resources, home, watcher, last=False)
-        second = _attempt(first.one_by_one, resources, home, watcher, last=False)
-        for job in [*first.short_of_memory, *second.short_of_memory]:
-            _attempt([job], replace(resources, max_concurrent=1), home, watcher, last=True)
+    """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
+    places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
+    processes = resources.at_once(nodes())
+    jobs = [
+        Job(
+            [places[cell.cell_id] for stack in bundle for cell in stack],
+            conditions,
+            home,
+            stacks=[len(stack) for stack in bundle],
+        )
+        for bundle in bundles(stacks(cells, conditions.together, processes), processes)
+    ]
+    first = _attempt(jobs, resources, home, watcher, last=False)
+    second = _attempt(first.one_by_one, resources, home, watcher, last=False)
+    for job in [*first.short_of_memory, *second.short_of_memory]:
+        _attempt([job], replace(resources, max_concurrent=1), home, watcher, last=True)
 
 
 def _attempt(

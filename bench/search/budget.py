@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from bench.search.journal import Journal, Trial
-from bench.search.plan import Search
+if TYPE_CHECKING:
+    from bench.search.journal import Journal, Trial
+    from bench.search.plan import Search
 
 DIED = "process died"
 """The kind of failure that is not the trial's fault."""

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
-from bench.data.cache import checked_thoroughly
-from bench.engine.assembly import Assembled, assemble, check_method
+from bench.engine.assembly import check_method
+from bench.engine.devices import device_here
+from bench.engine.setting_checks import CheckedSetting, check_precisions, check_setting
 from bench.search.journal import Trial
 from bench.search.plan import Search
+from bench.search.request import TuneRequest
 
 
-def check_search(search: Search, trials: int, data_root: Path | None) -> Assembled:
-    """Every value is shown to the method before anything starts; returns the default's problem.
+def check_search(
+    search: Search, request: TuneRequest, say: Callable[[str], None], extract: bool = True
+) -> CheckedSetting:
+    """Every value is shown to the method before anything starts; returns the default's setting.
 
-    Data that were damaged in the cache are made again.
+    Without `extract`, features that are not cached are not computed.
     """
     default = search.cells({})
-    with checked_thoroughly():
-        settings = {cell.variant: assemble(cell.config, data_root) for cell in default if cell.seed == 0}
+    if request.address is None:  # what the nodes of a cluster have is known once it is joined
+        check_precisions((cell.config for cell in default), device_here(request.gpus_per_trial))
+    settings = {
+        cell.variant: check_setting(cell.config, request.data_root, say, extract)
+        for cell in default
+        if cell.seed == 0
+    }
     points = list(search.space.corners())
     if search.algorithm == "grid":
         past: list[Trial] = []
-        for number in range(trials):
+        for number in range(request.trials):
             values = search.suggestion(number, past)
             if values is None:
                 break
@@ -30,5 +39,5 @@ def check_search(search: Search, trials: int, data_root: Path | None) -> Assembl
     for values in points:
         for cell in search.cells(values):
             if cell.seed == 0:
-                check_method(cell.config, settings[cell.variant])
+                check_method(cell.config, settings[cell.variant].task)
     return next(iter(settings.values()))

@@ -16,13 +16,14 @@ from bench.records.cell_folder import CellFolder
 from bench.records.config import Evaluation, identity
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
+from bench.search.request import ALL, FOLDER, TuneRequest
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.suggest import suggest
+from bench.suite.methods import METHODS
 from bench.suite.model import Suite, Variant
 from bench.suite.planning import PlannedCell, plan_cells
 
-FOLDER = "tune"
-"""The folder of all searches, in that of the runs."""
+OF_THE_DATA = ("dataset.", "partition.", "model.")
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
@@ -118,6 +119,35 @@ class Search:
             return None
         known = bool(self.space.domains) and self.space.covers(self.space.default)
         return self.space.size + (0 if known or not self.space.domains else 1)
+
+
+def searches_of(request: TuneRequest) -> list[Search]:
+    """One search per method."""
+    suite = request.loaded.resolved(METHODS.resolve)
+    names = list(dict.fromkeys(entry.name for entry in suite.methods))
+    if list(request.methods) != [ALL]:
+        names = [METHODS.resolve(name) for name in request.methods]
+        for name in names:
+            METHODS.load(name)
+        suite = suite.with_methods(names)
+    suite = suite.model_copy(update={"seeds": request.seeds})
+    settings = request.settings()
+    suite = suite.changed(settings) if settings else suite
+    _check_sweeps(request.sweeps, names)
+    of_data = {key: values for key, values in request.sweeps.items() if key.startswith(OF_THE_DATA)}
+    suite = with_settings(suite, of_data)
+    how = (request.space, request.search, request.scheduler, request.seed, request.sweeps)
+    places = (request.out.absolute(), request.data_root)
+    return [make_search(suite, name, *how, *places) for name in names]
+
+
+def _check_sweeps(sweeps: Mapping[str, Sequence[Any]], methods: Sequence[str]) -> None:
+    beginnings = ["training.optimiser.", *OF_THE_DATA, *(f"{method}." for method in methods)]
+    for key, values in sweeps.items():
+        if not key.startswith(tuple(beginnings)):
+            raise UserError(f"--sweep {key}: the key must begin with one of {', '.join(beginnings)}")
+        if len(values) < 2:
+            raise UserError(f"--sweep {key}: give two values or more; for one use --set")
 
 
 def make_search(

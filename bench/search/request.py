@@ -1,72 +1,38 @@
 """What a user asks of `bench tune`, from the command line or from Python."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from bench.errors import UserError, nearest
-from bench.scheduling.request import Request
+from bench.errors import UserError
+from bench.request import Option, at_least
+from bench.scheduling.request import ComputingRequest, SuiteRequest
 from bench.search.budget import Limits
-from bench.search.plan import FOLDER, Search, make_search, with_settings
-from bench.search.suggest import ALGORITHMS
-from bench.suite.methods import METHODS
-from bench.validation import at_least
 
-OF_THE_DATA = ("dataset.", "partition.", "model.")
 UNITS = {"s": 1, "m": 60, "h": 3600}
 ALL = "all"
+FOLDER = "tune"
+"""Of the searches, below the folder of the runs."""
 
 
-@dataclass(frozen=True)
-class TuneRequest(Request):
-    """A suite whose methods are tuned, and the budget and the kind of search for each of them."""
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(ComputingRequest):
+    """The kind and the budget of searches."""
 
-    methods: Sequence[str] = (ALL,)
-    """Their names, or only "all": every method of the suite."""
-    space: str = "wide"
-    """`paper` or `wide`."""
-    trials: int = 20
-    """Trials per method, including the default."""
-    budget: str = "trials"
-    """`trials`, or `rounds`: what early stops save goes into further trials."""
-    search: str = "optuna"
-    """`optuna`, `random` or `grid`."""
-    scheduler: str = "asha"
-    """`asha` or `none`."""
-    seeds: int = 1
-    """Seeds per configuration; its score is their mean."""
-    seed: int = 0
-    """Seed of the search itself."""
-    sweeps: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Dotted key → values to choose from, in place of the search space's."""
-    time_budget: str | None = None
-    """For all searches together, such as 90s, 30m or 2h."""
-    max_failures: int = 5
-    """Failures of one kind that end a search."""
+    trials: Annotated[int, Option("Trials per method, including the default.")] = 20
+    space: Annotated[Literal["wide", "paper"], Option("Search space.")] = "wide"
+    search: Annotated[Literal["optuna", "random", "grid"], Option("How configurations are chosen.")] = (
+        "optuna"
+    )
+    scheduler: Annotated[Literal["asha", "none"], Option("What stops weak configurations early.")] = "asha"
+    time_budget: Annotated[str | None, Option("For all searches together: 90s, 30m, 2h.")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value, known in (
-            ("--space", self.space, ("paper", "wide")),
-            ("--search", self.search, ALGORITHMS),
-            ("--scheduler", self.scheduler, ("asha", "none")),
-            ("--budget", self.budget, ("trials", "rounds")),
-        ):
-            if value not in known:
-                raise UserError(f"unknown {name} '{value}'; {nearest(value, known)}")
-        at_least(1, trials=self.trials, seeds=self.seeds, max_failures=self.max_failures)
-        at_least(0, seed=self.seed)
-        if not self.methods:
-            raise UserError("--method is empty; give a name, several separated by commas, or all")
+        at_least(1, trials=self.trials)
         self.seconds()
-
-    @property
-    def place(self) -> Path:
-        return self.out / FOLDER / self.load_suite().suite
 
     def seconds(self) -> float | None:
         """The time budget in seconds; None: no limit."""
@@ -79,33 +45,39 @@ class TuneRequest(Request):
             )
         return float(match[1]) * UNITS[match[2]]
 
+
+@dataclass(frozen=True, kw_only=True)
+class TuneRequest(SuiteRequest, SearchOptions):
+    """A suite whose methods are tuned, and what each of the searches may spend."""
+
+    methods: Annotated[
+        Sequence[str], Option("One method, several as a,b,c, or all: every method of the suite.")
+    ] = (ALL,)
+    budget: Annotated[
+        Literal["trials", "rounds"],
+        Option("What is limited; with rounds, what early stops save goes into further trials."),
+    ] = "trials"
+    seeds: Annotated[int, Option("Seeds per configuration; its score is their mean.")] = 1
+    seed: Annotated[int, Option("Seed of the search itself.")] = 0
+    sweeps: Annotated[
+        Mapping[str, Sequence[Any]],
+        Option(
+            "Values to choose from, e.g. fedlsa.lam=0.1,0.7; a key of the data, e.g. "
+            "partition.beta=0.1,0.5, runs every configuration under each value."
+        ),
+    ] = field(default_factory=dict)
+    max_failures: Annotated[int, Option("Failures of one kind that end a search.")] = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, seeds=self.seeds, max_failures=self.max_failures)
+        at_least(0, seed=self.seed)
+        if not self.methods:
+            raise UserError("--methods is empty; give a name, several separated by commas, or all")
+
+    @property
+    def folder(self) -> Path:
+        return self.out / FOLDER / self.loaded.suite
+
     def limits(self) -> Limits:
         return Limits(self.trials, self.budget == "rounds", self.max_failures)
-
-    def searches(self) -> list[Search]:
-        """One search per method."""
-        suite = self.load_suite().resolved(METHODS.resolve)
-        names = list(dict.fromkeys(entry.name for entry in suite.methods))
-        if list(self.methods) != [ALL]:
-            names = [METHODS.resolve(name) for name in self.methods]
-            for name in names:
-                METHODS.load(name)
-            suite = suite.with_methods(names)
-        suite = suite.model_copy(update={"seeds": self.seeds})
-        settings = self.settings()
-        suite = suite.changed(settings) if settings else suite
-        _check_sweeps(self.sweeps, names)
-        of_data = {key: values for key, values in self.sweeps.items() if key.startswith(OF_THE_DATA)}
-        suite = with_settings(suite, of_data)
-        how = (self.space, self.search, self.scheduler, self.seed, self.sweeps)
-        places = (self.out.absolute(), self.data_root)
-        return [make_search(suite, name, *how, *places) for name in names]
-
-
-def _check_sweeps(sweeps: Mapping[str, Sequence[Any]], methods: Sequence[str]) -> None:
-    beginnings = ["training.optimiser.", *OF_THE_DATA, *(f"{method}." for method in methods)]
-    for key, values in sweeps.items():
-        if not key.startswith(tuple(beginnings)):
-            raise UserError(f"--sweep {key}: the key must begin with one of {', '.join(beginnings)}")
-        if len(values) < 2:
-            raise UserError(f"--sweep {key}: give two values or more; for one use --set")

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
-from bench.records.run_folder import RunFolder
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import conditions_at, open_home
+from bench.scheduling.home import Home
 from bench.scheduling.resources import Resources
 from bench.search.running_search import Assignment, RunningSearch
 from bench.search.trainable import SearchTrainable
@@ -29,34 +27,29 @@ RETRIES = 2
 
 def run_searches(
     assignments: Sequence[Assignment],
+    home: Home,
     resources: Resources,
     processes: int,
     seconds: float | None = None,
-    joined: bool = False,
 ) -> list[int]:
     """Run these searches to their end and write their journals.
 
-    `seconds` is the time for all of them. `joined`: Ray was running before, perhaps on several nodes.
-    Returns how many trials of each search stay open because their process died too often.
+    `seconds` is the time for all of them. Returns how many trials of each search stay open because their
+    process died too often.
     """
-    first, deaths = assignments[0], Deaths()
-    with open_home(RunFolder(first.search.directory), first.conditions.data_root, joined) as home:
-        searches = []
-        for each in assignments:
-            configs = [cell.config for cell in each.search.cells({})]
-            conditions = conditions_at(home, each.conditions, resources, configs)
-            searches.append(RunningSearch(replace(each, conditions=conditions), home, deaths))
-        # One more job than processes, so that a free process finds its next job waiting. Not where that job
-        # would have room to run (--max-concurrent), or would use up its search's time while it waits.
-        stacked = any(running.stacks for running in searches)
-        waits = resources.max_concurrent != processes and not (stacked and seconds)
-        turns = _Turns(searches, processes, seconds)
-        _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
-        left = [running for running in searches if running.wants_another_attempt]
-        for running in left:
-            running.try_again()
-        if left:
-            _attempt(_Turns(left, 1, None), resources, home.scratch, deaths, at_once=1)
+    deaths = Deaths()
+    searches = [RunningSearch(each, home, deaths) for each in assignments]
+    # One more job than processes, so that a free process finds its next job waiting. Not where that job
+    # would have room to run (--max-concurrent), or would use up its search's time while it waits.
+    stacked = any(running.stacks for running in searches)
+    waits = resources.max_concurrent != processes and not (stacked and seconds)
+    turns = _Turns(searches, processes, seconds)
+    _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
+    left = [running for running in searches if running.wants_another_attempt]
+    for running in left:
+        running.try_again()
+    if left:
+        _attempt(_Turns(left, 1, None), resources, home.scratch, deaths, at_once=1)
     return [running.lost for running in searches]
 
 

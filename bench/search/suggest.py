@@ -12,7 +12,6 @@ from bench.search.journal import Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.space import SearchSpace, Values
 
-ALGORITHMS = ("optuna", "random", "grid")
 STARTUP = 5
 """The number of random trials before TPE begins."""
 ATTEMPTS = 5

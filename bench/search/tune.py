@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bench.contract.standing import with_methods
-from bench.engine.conditions import Conditions
-from bench.engine.executors import with_stacks
+from bench.engine.devices import device_in_cluster
+from bench.engine.executors import cells_at_once
+from bench.engine.setting_checks import check_precisions
 from bench.records.files import check_writable
 from bench.records.lock import alone
 from bench.records.run_folder import RunFolder
+from bench.scheduling.conditions import make_conditions
 from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.checks import check_search
 from bench.search.finish import Conclusions, settle
 from bench.search.journal import Journal
-from bench.search.plan import Search
+from bench.search.plan import Search, searches_of
 from bench.search.preview import preview
 from bench.search.progress import SearchProgress, searches_view
 from bench.search.request import TuneRequest
@@ -30,6 +31,9 @@ from methods.core.optional import MakesSamples
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which searches with nothing to do should not pay
     from bench.scheduling.resources import Resources
+
+EXECUTOR = "auto"
+"""Searches leave the choice to each problem."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class _Checked:
     """A search whose values its method takes."""
 
     search: Search
-    conditions: Conditions
+    together: int
+    """How many cells may be stacked."""
     checksum: str
     """Of the data."""
     is_long: bool
@@ -59,12 +64,11 @@ class _Checked:
 
 def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     """Run what is missing of every search; a kill loses only the rounds since the last checkpoints."""
-    searches = request.searches()
-    conditions = with_methods(request.conditions(), {search.method for search in searches})
+    searches = searches_of(request)
     check_writable(request.out.absolute())
     if any(_is_open(search, search.journal(), request) for search in searches):
         request.begin_ray()
-    checked = [_check(search, request, conditions) for search in searches]
+    checked = [_check(search, request, observer) for search in searches]
     for line in preview(searches, request.limits()):
         observer.say(line)
     tracker = SearchTracker(request.tracking_uri, request.out.absolute())
@@ -89,11 +93,12 @@ def _is_open(search: Search, journal: Journal, request: TuneRequest) -> bool:
     return not Budget(search, request.limits()).complete(journal)
 
 
-def _check(search: Search, request: TuneRequest, conditions: Conditions) -> _Checked:
-    assembled = check_search(search, request.trials, conditions.data_root)
-    stacks = with_stacks(conditions, assembled.problem)
+def _check(search: Search, request: TuneRequest, observer: Observer) -> _Checked:
+    assembled = check_search(search, request, observer.say).assembled
+    assert assembled is not None  # features were extracted
+    together, _ = cells_at_once(assembled.problem, EXECUTOR)
     is_long = isinstance(assembled.problem.method, MakesSamples)
-    return _Checked(search, stacks, assembled.fingerprints.data_checksum, is_long)
+    return _Checked(search, together, assembled.fingerprints.data_checksum, is_long)
 
 
 def _settled(search: Search, tracker: SearchTracker, background: Background) -> Journal:
@@ -128,28 +133,45 @@ def _run(
     # The long ones first: at the end, processes wait for each other no longer than for a short one.
     pending.sort(key=lambda each: not each[0].is_long)
     from bench.scheduling.cluster import start_ray
+    from bench.scheduling.home import open_home
     from bench.search.running_search import Assignment
     from bench.search.searches import run_searches
 
     start_ray(request.address)
-    resources, processes = _resources(request, observer)
-    with searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view:
+    resources, processes = _resources(request, [each.search for each, _ in pending], observer)
+    folder, joined = RunFolder(pending[0][0].search.directory), request.address is not None
+    with (
+        searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view,
+        open_home(folder, request.data_root, joined) as home,
+    ):
         assignments = []
         for each, journal in pending:
             over = partial(conclusions.begin, each.search, each.checksum)
             progress = SearchProgress(each.search, view, tracker, background, over)
-            assignments.append(Assignment(each.search, journal, limits, each.conditions, progress))
-        joined = request.address is not None
-        lost = run_searches(assignments, resources, processes, request.seconds(), joined)
+            conditions = make_conditions(
+                [cell.config for cell in each.search.cells({})],
+                cpus=resources.cpus,
+                gpus=resources.gpus or 0.0,
+                together=each.together,
+                home=home,
+                data_root=request.data_root,
+                executor=EXECUTOR,
+                checkpoint_seconds=request.checkpoint_every,
+            )
+            assignments.append(Assignment(each.search, journal, limits, conditions, progress))
+        lost = run_searches(assignments, home, resources, processes, request.seconds())
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
     return [losses.get(each.search.directory, 0) for each in checked]
 
 
-def _resources(request: TuneRequest, observer: Observer) -> tuple[Resources, int]:
+def _resources(request: TuneRequest, searches: Sequence[Search], observer: Observer) -> tuple[Resources, int]:
     """The resources of a trial, and how many trials run at once."""
     from bench.scheduling.cluster import nodes, settled
 
     resources = settled(request.resources())
+    if request.address is not None:
+        configs = [cell.config for search in searches for cell in search.cells({})]
+        check_precisions(configs, device_in_cluster(resources.gpus or 0.0))
     there = nodes()
     observer.say(resources.in_words(there))
     return resources, resources.at_once(there)

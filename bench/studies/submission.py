@@ -13,15 +13,17 @@ from bench.records.results_file import (
     SUFFIX,
     line_of,
     read_lines,
-    read_results,
+    run_of,
     write_results,
 )
 from bench.records.round_columns import columns_of
+from bench.records.run_folder import find_run
+from bench.scheduling.progress import Observer
 from bench.studies.consistency import inconsistencies
+from bench.studies.results_request import SubmitRequest
 from bench.words import counted
 from reports.combine.merge import merge_runs, obstacles, rival_rows
 
-FOLDER = Path("results")
 SHOWN = 5
 PROVENANCE = (
     "versions",
@@ -42,29 +44,22 @@ class Submitted:
     total: int
 
 
-def submit(
-    run_folder: Path,
-    results: Path = FOLDER,
-    force: bool = False,
-    replace: bool = False,
-    rerun_sd: float | None = None,
-) -> Submitted:
-    """Check a run and write its cells into the results file of its suite, beside those already there.
-
-    `force` takes results of code that is not committed. `replace` puts the run in place of the file. A
-    `rerun_sd` that was measured is kept for `bench verify`.
-    """
+def submit(request: SubmitRequest, observer: Observer) -> Submitted:
+    """Check a run and write its cells into the results file of its suite, beside those already there."""
+    rerun_sd = request.rerun_sd
     if rerun_sd is not None and not 0 <= rerun_sd <= LARGEST_SD:
         raise UserError(f"--rerun-sd {rerun_sd:g}: must be within 0 and {LARGEST_SD:g} points")
+    run_folder = find_run(request.run, request.runs)
     run = load_run(run_folder)
-    if found := [*problems(run, force)]:
+    if found := [*problems(run, request.force)]:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise UserError(f"{run_folder} cannot be submitted: {'; '.join(found[:SHOWN])}{more}")
-    file = results / f"{run.suite.name}{SUFFIX}"
+    file = request.results / f"{run.suite.name}{SUFFIX}"
     known: Run | None = None
-    if file.exists() and not replace:
-        known = read_results(file)
-        rerun_sd = rerun_sd if rerun_sd is not None else read_lines(file)[0].rerun_sd
+    if file.exists() and not request.replace:
+        header, lines = read_lines(file)
+        known = run_of(file, header, lines)
+        rerun_sd = rerun_sd if rerun_sd is not None else header.rerun_sd
         _refuse_what_cannot_be_merged(file, known, run)
     united = merge_runs([known, run] if known else [run])[0]
     write_results(file, united, rerun_sd)

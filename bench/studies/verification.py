@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.contract.standing import with_methods
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
@@ -19,7 +18,10 @@ from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result, RoundRecord
+from bench.scheduling.conditions import make_conditions
+from bench.scheduling.progress import Observer
 from bench.studies.consistency import inconsistencies
+from bench.studies.results_request import VerifyRequest
 from bench.suite.methods import METHODS, code_digest
 
 ASSUMED_SD = 1.0
@@ -50,15 +52,7 @@ class Verification:
         return all(verdict.agrees for verdict in self.verdicts)
 
 
-def verify(
-    file: Path,
-    cells: int = 3,
-    seed: int = 0,
-    data_root: Path | None = None,
-    tolerance: float | None = None,
-    say: Callable[[str], None] = lambda text: None,
-    trust_code: bool = False,
-) -> Verification:
+def verify(request: VerifyRequest, observer: Observer) -> Verification:
     """Check every line against itself, then compute some cells again, chosen with the seed.
 
     On another kind of machine, the final AVG may differ by `tolerance` points. Rounding differs there, and
@@ -66,6 +60,9 @@ def verify(
     one that the file states (`rerun_sd`), or else of one point. The file may come from a stranger, so a model
     from a Python file is built only with `trust_code`.
     """
+    for given in request.methods:
+        METHODS.resolve(given)
+    file, tolerance = request.file, request.tolerance
     header, lines = read_lines(file)
     if tolerance is None:
         tolerance = DEVIATIONS * (header.rerun_sd if header.rerun_sd is not None else ASSUMED_SD)
@@ -74,12 +71,12 @@ def verify(
         record = record_of(file, header, line)
         if wrong := _contradictions(line, record):
             found[line.cell_id] = Verdict(record.name, False, "; ".join(wrong))
-    for line in _chosen(lines, cells, seed):
+    for line in _chosen(lines, request.cells, request.seed):
         if line.cell_id not in found:
             record = record_of(file, header, line)
-            _check_model(record, trust_code)
-            say(f"computing {record.name} again ({line.result.rounds} rounds)")
-            found[line.cell_id] = _rerun(record, tolerance, data_root)
+            _check_model(record, request.trust_code)
+            observer.say(f"computing {record.name} again ({line.result.rounds} rounds)")
+            found[line.cell_id] = _rerun(record, tolerance, request.data_root)
     return Verification(list(found.values()), len(lines))
 
 
@@ -96,7 +93,7 @@ def _rerun(stored: CellRecord, tolerance: float, data_root: Path | None) -> Verd
     _check_method(stored)
     assert stored.config is not None
     with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-        conditions = with_methods(_conditions(stored.provenance, data_root), {stored.method})
+        conditions = _conditions(stored.config, stored.provenance, data_root)
         conditions.take_effect()
         try:
             rounds, result = _computed(CellFolder(Path(folder)), stored.config, conditions)
@@ -120,15 +117,16 @@ def _computed(
         run.close()
 
 
-def _conditions(recorded: Provenance, data_root: Path | None) -> Conditions:
+def _conditions(config: CellConfig, recorded: Provenance, data_root: Path | None) -> Conditions:
     """As recorded, but without Ray, with which `loop` agrees bit for bit."""
-    executor = recorded.executor if recorded.executor in ("loop", "stacked") else "loop"
     on_gpu = str(recorded.hardware.get("device", "cpu")).startswith("cuda")
-    return Conditions(
-        executor=executor,
+    return make_conditions(
+        [config],
         cpus=_threads(recorded),
         gpus=1.0 if on_gpu else 0.0,
-        data_root=data_root.absolute() if data_root else None,
+        together=1,
+        executor=recorded.executor if recorded.executor in ("loop", "stacked") else "loop",
+        data_root=data_root,
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.errors import UserError, nearest
 from bench.suite.model import Suite
+from bench.suite.paths import beside
 from bench.suite.yaml_files import read_mapping
 from bench.validation import validated
 
@@ -28,5 +29,5 @@ def load_suite(name: str) -> Suite:
         if file.parent == SUITES:
             raise UserError(f"unknown suite '{name}'; {nearest(name, suite_names())}")
         raise UserError(f"no suite file {file}; give the path of a YAML file or the name of a suite")
-    raw = read_mapping(file, "keys such as suite, version and methods")
+    raw = beside(file.parent, read_mapping(file, "keys such as suite, version and methods"))
     return validated(Suite, raw, f"suite file {file.name}")

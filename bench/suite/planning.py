@@ -114,9 +114,9 @@ def _dataset(options: Mapping[str, Any], data_root: Path | None) -> Choice:
 
 
 def _encoder(suite: Suite) -> EncoderChoice | None:
-    if suite.encoder is not None:
-        encoder_spec(suite.encoder.name)
-    return suite.encoder
+    if suite.encoder is None:
+        return None
+    return suite.encoder.model_copy(update={"name": encoder_spec(suite.encoder.name).name})
 
 
 def _refuse_equal_rows(cells: list[PlannedCell]) -> None:

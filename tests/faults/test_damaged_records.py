@@ -13,6 +13,7 @@ from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.reader import load_run
 from bench.runs.partition_record import partition_record
+from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
 from reports.figures.projection import pictures
 from reports.render.html import to_html
@@ -37,7 +38,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 @pytest.fixture(scope="module")
 def finished(command: list[object]) -> Path:
     """A run whose cells are done, made without Ray."""
-    plan = RunRequest(suite=str(command[1]), out=Path(str(command[3]))).plan()
+    plan = plan_of(RunRequest(suite=str(command[1]), out=Path(str(command[3]))))
     plan.folder.path.mkdir(parents=True)
     plan.write()
     plan.folder.write_partition(partition_record(plan.cells[0].config, None))

@@ -25,7 +25,7 @@ class ModelFile(ModelSpec):
     runs_code: ClassVar[bool] = True
 
     path: str = Field(min_length=1)
-    """The Python file: absolute, or relative to the current directory."""
+    """The Python file: absolute, or relative to the suite file's folder or the current directory."""
     function: str | None = Field(default=None, exclude_if=lambda function: function is None)
     """The function or class to call; None: `model`, or the only one that the file defines."""
     classifier: str | None = Field(default=None, exclude_if=lambda name: name is None)

@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import nn
 
 from bench.errors import UserError, nearest
-from bench.models.base import ModelSpec, check_pictures
+from bench.models.base import ModelSpec, check_pictures, found_anywhere
 from bench.models.normalisation import with_group_norm
 from bench.models.splitting import split
 from bench.models.vit import load_weights
@@ -42,9 +42,10 @@ class TimmModel(ModelSpec):
 
     def identified(self) -> Self:
         file = Path(self.weights).expanduser()
-        if self.weights in ("random", "hub") or self.sha256 is not None or not file.is_file():
+        if self.weights in ("random", "hub") or not file.is_file():
             return self
-        return self.model_copy(update={"sha256": hashlib.sha256(file.read_bytes()).hexdigest()})
+        sha256 = self.sha256 or hashlib.sha256(file.read_bytes()).hexdigest()
+        return self.model_copy(update={"sha256": sha256, "weights": found_anywhere(self.weights)})
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         check_pictures("timm", shape)

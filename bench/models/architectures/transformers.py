@@ -20,7 +20,7 @@ from bench.encoders.networks import Pooling, fresh_network, pretrained_network
 from bench.encoders.weights import MINILM_SHA256, remembered_sha256
 from bench.errors import UserError
 from bench.models.adapters import AdapterSpec, with_adapter
-from bench.models.base import Context, ModelSpec
+from bench.models.base import Context, ModelSpec, found_anywhere
 from bench.models.linear import Linear
 from bench.models.text_backbone import TextBackbone
 from methods.modules.split_model import SplitModel
@@ -53,9 +53,10 @@ class Transformers(ModelSpec):
     """Digest of the files of any other source than `minilm`, computed when a suite is planned."""
 
     def identified(self) -> Self:
-        if self.source == MINILM or self.digest is not None:
+        if self.source == MINILM:
             return self
-        return self.model_copy(update={"digest": self._found_digest()})
+        digest = self.digest or self._found_digest()
+        return self.model_copy(update={"digest": digest, "source": found_anywhere(self.source)})
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         network = self._network()

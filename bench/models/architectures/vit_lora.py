@@ -7,11 +7,12 @@ transformer was made for.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
 from bench.errors import UserError, nearest
+from bench.models.base import found_anywhere
 from bench.models.vit import LoraOptions, load_weights
 from methods.modules.split_model import SplitModel
 
@@ -23,6 +24,11 @@ class VitLora(LoraOptions):
     """`hub`: timm's, downloaded once; `random`; or the path of a file (safetensors, or saved by torch)."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """The checksum that the file must have."""
+
+    def identified(self) -> Self:
+        if self.weights in ("hub", "random"):
+            return self
+        return self.model_copy(update={"weights": found_anywhere(self.weights)})
 
     def build(self, shape: tuple[int, ...], classes: int) -> SplitModel:
         if len(shape) != 3 or shape[0] != 3:

@@ -56,7 +56,7 @@ def test_a_misspelt_suite_in_a_process_of_its_own(tmp_path: Path) -> None:
         (["--address", "127.0.0.1:1"], "no Ray cluster at '127.0.0.1:1'"),
         (["--gpus-per-trial", "1.5", "--dry-run"], "--gpus-per-trial 1.5"),
         (["--checkpoint-every", "0"], "--checkpoint-every 0"),
-        (["--executor", "stakced"], "unknown executor 'stakced'; did you mean 'stacked'"),
+        (["--executor", "stakced"], "unknown --executor 'stakced'; did you mean 'stacked'"),
         (["--tracking-uri", "htp://127.0.0.1"], "did you mean 'http'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -12,7 +12,7 @@ import pytest
 
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
-from bench.runs.plan import Plan
+from bench.runs.plan import Plan, plan_of
 from bench.runs.request import RunRequest
 from tests.kit.cli import Outcome, assert_one_sentence, call_bench, files_below, write_suite
 
@@ -20,7 +20,7 @@ from tests.kit.cli import Outcome, assert_one_sentence, call_bench, files_below,
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """Four cells: one done, one on its way, one failed, one not begun."""
-    made = RunRequest(str(write_suite(tmp_path)), out=tmp_path / "runs").plan()
+    made = plan_of(RunRequest(str(write_suite(tmp_path)), out=tmp_path / "runs"))
     made.write()
     done, running, failed, _ = made.cells
     advance(made, done.cell_id, 4)

@@ -131,8 +131,8 @@ def test_precision_is_part_of_the_configuration_only_where_it_is_chosen() -> Non
     suite = load_suite("quickstart")
     assert "precision" not in suite.training.model_dump()
     assert suite.changed({"training.precision": "bf16"}).training.model_dump()["precision"] == "bf16"
-    check_precision("bf16", torch.device("cpu"))
-    check_precision("fp16", torch.device("cuda"))
+    check_precision("bf16", "cpu")
+    check_precision("fp16", "cuda")
     for precision in ("fp16", "tf32"):
         with pytest.raises(UserError, match="needs CUDA"):
-            check_precision(precision, torch.device("cpu"))  # type: ignore[arg-type]
+            check_precision(precision, "cpu")  # type: ignore[arg-type]

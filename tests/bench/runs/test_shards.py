@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from bench.engine.cell_run import CellRun
+from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.lock import alone, in_turn, one_of
+from bench.records.provenance import commit
 from bench.records.reader import load_run
-from bench.runs.plan import Plan
+from bench.runs.plan import Plan, plan_of
 from bench.runs.request import RunRequest
 from bench.tracking.tracker import Tracker
 from reports.report import Report
@@ -35,12 +37,12 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_suite(tmp_path_factory.mktemp("suite"))
 
 
-def plan_of(suite: Path, out: Path, shard: str | None = None) -> Plan:
-    return RunRequest(str(suite), out=out, shard=shard).plan()
+def planned(suite: Path, out: Path, shard: str | None = None) -> Plan:
+    return plan_of(RunRequest(str(suite), out=out, shard=shard))
 
 
 def compute(plan: Plan, cells: int | None = None) -> None:
-    conditions = RunRequest("quickstart").conditions()
+    conditions = Conditions(commit=commit())
     plan.write()
     for cell in plan.pending()[:cells]:
         run = CellRun(plan.folder.cell(cell.directory), cell.config, conditions)
@@ -56,7 +58,7 @@ def untimed(table: Path) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 def test_together_they_are_exactly_the_plan(suite: Path, tmp_path: Path, count: int) -> None:
-    shards = [plan_of(suite, tmp_path, f"{number}/{count}") for number in range(1, count + 1)]
+    shards = [planned(suite, tmp_path, f"{number}/{count}") for number in range(1, count + 1)]
     ids = [cell.cell_id for plan in shards for cell in plan.own]
     assert sorted(ids) == sorted(cell.cell_id for cell in shards[0].cells) and len(ids) == 4
     sizes = [len(plan.own) for plan in shards]
@@ -65,10 +67,10 @@ def test_together_they_are_exactly_the_plan(suite: Path, tmp_path: Path, count: 
 
 
 def test_whose_a_cell_is_does_not_depend_on_what_is_done(suite: Path, tmp_path: Path) -> None:
-    before = [plan_of(suite, tmp_path, f"{number}/2").own for number in (1, 2)]
-    compute(plan_of(suite, tmp_path), cells=1)
-    assert [plan_of(suite, tmp_path, f"{number}/2").own for number in (1, 2)] == before
-    pending = [len(plan_of(suite, tmp_path, f"{number}/2").pending()) for number in (1, 2)]
+    before = [planned(suite, tmp_path, f"{number}/2").own for number in (1, 2)]
+    compute(planned(suite, tmp_path), cells=1)
+    assert [planned(suite, tmp_path, f"{number}/2").own for number in (1, 2)] == before
+    pending = [len(planned(suite, tmp_path, f"{number}/2").pending()) for number in (1, 2)]
     assert sorted(pending) == [1, 2]
 
 
@@ -156,7 +158,7 @@ def test_two_at_the_same_time_give_the_bytes_of_one_run(suite: Path, tmp_path: P
     assert any("explore: " in out for out in said), "nobody made the tables"
     assert all("explore: " in out or "have not ended: the shard that ends last" in out for out in said)
 
-    shards, whole = tmp_path / "shards" / "tiny", plan_of(suite, tmp_path / "whole")
+    shards, whole = tmp_path / "shards" / "tiny", planned(suite, tmp_path / "whole")
     compute(whole)
     assert read(shards / "plan.json") == read(whole.folder.path / "plan.json")
     for cell in whole.cells:

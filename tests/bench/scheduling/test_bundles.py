@@ -9,6 +9,7 @@ import pytest
 
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
+from bench.scheduling.home import open_home
 from bench.scheduling.resources import Resources
 from bench.scheduling.stacks import bundles
 from bench.scheduling.trials import run_cells
@@ -60,7 +61,8 @@ def test_a_cell_that_fails_beside_others_fails_alone(ray_session: None, tmp_path
     cells[0] = replace(cells[0], config=impossible)
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
-    run_cells(run, cells, Conditions(), Resources(max_concurrent=1), log)
+    with open_home(run, None, joined=False) as home:
+        run_cells(run, cells, Conditions(data=home), home, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells[1:])
     assert list(log.failed_cells) == [cells[0].cell_id]
     assert "1000000" in log.failed_cells[cells[0].cell_id]

@@ -297,7 +297,7 @@ def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) ->
         (["--scheduler", "ash"], "did you mean 'asha'"),
         (["--budget", "round"], "did you mean 'rounds'"),
         (["--method", "fedavgg"], "unknown method 'fedavgg'; did you mean 'fedavg'"),
-        (["--method", ","], "--method is empty"),
+        (["--method", ","], "--methods is empty"),
         (["--trials", "0"], "--trials 0: must be at least 1"),
         (["--seed", "-1"], "--seed -1"),
         (["--max-failures", "0"], "--max-failures 0"),

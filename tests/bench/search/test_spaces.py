@@ -15,6 +15,7 @@ from bench.search.checks import check_search
 from bench.search.journal import Outcome, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search, make_search, with_settings
+from bench.search.request import TuneRequest
 from bench.search.space import SearchSpace, search_space
 from bench.search.suggest import suggest
 from bench.suite.model import Suite
@@ -232,11 +233,11 @@ def test_values_that_a_method_cannot_work_with_are_found_before_the_start(tmp_pa
         tmp_path,
     )
     with pytest.raises(UserError, match=r"server_lr = -1\.0"):
-        check_search(refused, 4, None)
+        check_search(refused, TuneRequest(refused.suite, trials=4), print)
     momentum = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
     setting = suite("scaffold").changed({"training.optimiser": momentum})
     with pytest.raises(UserError, match="needs plain SGD"):
-        check_search(search("scaffold", setting=setting), 4, None)
+        check_search(search("scaffold", setting=setting), TuneRequest(setting, trials=4), print)
 
 
 def test_grid_needs_choices() -> None:

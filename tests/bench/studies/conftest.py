@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.api.observer import PrintingObserver
+from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
+from bench.studies.results_request import SubmitRequest
 from tests.kit.cli import write_suite
 from tests.kit.studies import compute, write_chosen
 
@@ -17,11 +20,12 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, bench_cache: Path) -> Pat
     suite = write_suite(folder)
     write_chosen(folder / "tuned", suite, {"fedavg": {"optimiser.lr": 0.1}, "fedprox": {}})
     request = RunRequest(str(suite), tuned="both", tuned_dir=folder / "tuned", out=folder / "runs")
-    return compute(request.plan())
+    return compute(plan_of(request))
 
 
 @pytest.fixture(scope="session")
 def results_file(tmp_path_factory: pytest.TempPathFactory, tiny_run: Path) -> Path:
     from bench.studies.submission import submit
 
-    return submit(tiny_run, tmp_path_factory.mktemp("results")).file
+    request = SubmitRequest(str(tiny_run), tmp_path_factory.mktemp("results"))
+    return submit(request, PrintingObserver(progress=False)).file

@@ -13,9 +13,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.api.observer import PrintingObserver
 from bench.errors import UserError
 from bench.records.reader import Run, load_run
 from bench.records.results_file import read_results
+from bench.studies.results_request import SubmitRequest, VerifyRequest
 from bench.studies.submission import submit
 from bench.studies.verification import verify
 from reports.combine.compare import compare_runs
@@ -38,6 +40,7 @@ TABLES = (
     {"kind": "wrapped", "wrapper": "ggeur"},
     {"kind": "unseen"},
 )
+QUIET = PrintingObserver(progress=False)
 FILES = ("plan.json", "partition.json", "config.json", "result.json", "rounds.jsonl", "error.json")
 
 
@@ -88,11 +91,11 @@ def in_a_copy(
 def open_run(run: Path, target: Path) -> None:
     show(load_run(run), target)
     with suppress(UserError):  # nearly all damage contradicts the rest of the records
-        submit(run, target / "results", force=True)
+        submit(SubmitRequest(str(run), target / "results", force=True), QUIET)
 
 
 def open_results(file: Path, target: Path) -> None:
-    verify(file, cells=0)
+    verify(VerifyRequest(file, cells=0), QUIET)
     show(read_results(file), target)
 
 

@@ -10,16 +10,22 @@ from typing import Any
 import pytest
 
 import bench
+from bench.api.observer import PrintingObserver
 from bench.records.reader import load_run
 from bench.records.results_file import read_results
 from bench.records.round_columns import columns_of, rounds_from
 from bench.records.schema import RoundRecord
-from bench.studies.submission import submit
+from bench.studies.results_request import SubmitRequest
+from bench.studies.submission import Submitted, submit
 from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report
 from tests.kit.cli import assert_one_sentence, call_bench, read
 from tests.kit.unsealed import unsealed
+
+
+def submitted(run: Path, results: Path) -> Submitted:
+    return submit(SubmitRequest(str(run), results), PrintingObserver(progress=False))
 
 
 def test_tables_from_the_file_are_those_of_the_run(tiny_run: Path, results_file: Path) -> None:
@@ -51,16 +57,31 @@ def test_python_and_the_command_line_read_the_file(results_file: Path, tmp_path:
 
 def test_submitting_again_changes_nothing(tiny_run: Path, results_file: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(results_file.parent, tmp_path / "results"))
-    done = submit(tiny_run, folder)
+    done = submitted(tiny_run, folder)
     assert (done.added, done.total) == (0, 6)
     assert done.file.read_bytes() == results_file.read_bytes()
+
+
+def test_a_file_is_read_once(
+    tiny_run: Path, results_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(results_file.parent, tmp_path / "results"))
+    read_bytes, seen = Path.read_bytes, []
+
+    def noted(file: Path) -> bytes:
+        seen.append(file)
+        return read_bytes(file)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    submitted(tiny_run, folder)
+    assert seen.count(folder / results_file.name) == 1
 
 
 def test_a_run_with_more_seeds_is_added(tiny_run: Path, results_file: Path, tmp_path: Path) -> None:
     fewer = copied(tiny_run, tmp_path / "fewer")
     edit(fewer / "plan.json", lambda plan: plan.update(cells=[c for c in plan["cells"] if c["seed"] == 0]))
-    assert submit(fewer, tmp_path / "results").total == 3
-    done = submit(tiny_run, tmp_path / "results")
+    assert submitted(fewer, tmp_path / "results").total == 3
+    done = submitted(tiny_run, tmp_path / "results")
     assert (done.added, done.total) == (3, 6)
     assert done.file.read_bytes() == results_file.read_bytes()
 

@@ -9,6 +9,7 @@ import pytest
 from bench.cli.options import with_values
 from bench.errors import UserError
 from bench.records.reader import load_run
+from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
 from reports.page.command import rerun_commands
 from reports.report import Report
@@ -28,7 +29,7 @@ def request_both(tmp_path: Path) -> RunRequest:
 
 
 def test_default_rows_stand_behind_tuned_ones_where_they_differ(request_both: RunRequest) -> None:
-    rows = {cell.label: cell.config for cell in request_both.plan().cells}
+    rows = {cell.label: cell.config for cell in plan_of(request_both).cells}
     assert list(rows) == ["FedAvg", "FedAvg (default)", "FedProx"]
     assert rows["FedAvg"].method.hyperparameters["optimiser"]["lr"] == 0.1
     assert rows["FedAvg (default)"].method.hyperparameters["optimiser"] is None
@@ -43,9 +44,9 @@ def test_the_cells_are_those_of_the_runs_by_themselves(request_both: RunRequest)
             out=request_both.out,
             rounds=1,
         )
-        return {cell.cell_id for cell in request.plan().cells}
+        return {cell.cell_id for cell in plan_of(request).cells}
 
-    assert {cell.cell_id for cell in request_both.plan().cells} == ids(True) | ids(False)
+    assert {cell.cell_id for cell in plan_of(request_both).cells} == ids(True) | ids(False)
 
 
 def test_an_override_that_makes_rows_equal_leaves_one(request_both: RunRequest) -> None:
@@ -55,11 +56,11 @@ def test_an_override_that_makes_rows_equal_leaves_one(request_both: RunRequest) 
         tuned_dir=request_both.tuned_dir,
         overrides={"fedavg.optimiser.lr": 0.2},
     )
-    assert [cell.label for cell in request.plan().cells] == ["FedAvg", "FedProx"]
+    assert [cell.label for cell in plan_of(request).cells] == ["FedAvg", "FedProx"]
 
 
 def test_only_tuned_rows_are_said_to_be_tuned(request_both: RunRequest) -> None:
-    run = load_run(compute(request_both.plan()))
+    run = load_run(compute(plan_of(request_both)))
     said = {cell.label: cell.tuning is not None for cell in run.cells}
     assert said == {"FedAvg": True, "FedAvg (default)": False, "FedProx": True}
     caption = Report(run).tables[0].caption

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from bench.api.observer import PrintingObserver
 from bench.records.results_file import CellLine, read_lines
+from bench.studies.results_request import VerifyRequest
 from bench.studies.verification import verify
 from tests.kit.cli import assert_one_sentence, call_bench
 
@@ -68,9 +70,11 @@ def test_a_file_agrees_bit_for_bit_where_it_was_made(results_file: Path) -> None
 
 def test_the_seed_decides_which_cells_are_computed(results_file: Path) -> None:
     def chosen(seed: int) -> list[str]:
-        said: list[str] = []
-        verify(results_file, cells=1, seed=seed, say=said.append)
-        return said
+        observer = PrintingObserver(progress=False)
+        return [
+            verdict.cell
+            for verdict in verify(VerifyRequest(results_file, cells=1, seed=seed), observer).verdicts
+        ]
 
     assert chosen(0) == chosen(0)
     assert len({*chosen(0), *chosen(1), *chosen(2)}) > 1

@@ -1,0 +1,160 @@
+"""The options of a command, made from the fields of its request: names, types, defaults and help texts.
+
+    @command_of(RunRequest)
+    def run(request: RunRequest, dry_run: options.DryRun = False) -> int:
+        \"""Run what is missing of a suite, then make its tables.\"""
+
+What a field is called on the command line and how its text is read follows from its type; `SPELLINGS` has the
+few fields that are written in another way. Parameters after the request are options of the command line only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from bench.request import REQUIRED, Declared, Request, declared, flag
+
+R = TypeVar("R", bound=Request)
+ROOT_VARIABLE = "BENCH_DATA_ROOT"
+TUNED_ALONE = "yes"
+"""What `--tuned` without a value stands for."""
+
+
+def names(text: str) -> Sequence[str]:
+    """The names in a list separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def assignments(texts: Sequence[str]) -> Mapping[str, Any]:
+    """`--set` as often as it was given."""
+    from bench.suite.overrides import parse_assignment
+
+    return dict(map(parse_assignment, texts))
+
+
+def sweeps(texts: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    """`--sweep` as often as it was given."""
+    from bench.suite.overrides import parse_sweep
+
+    return dict(map(parse_sweep, texts))
+
+
+def tuned(text: str) -> Any:
+    """`--tuned`, or `--tuned both`."""
+    return True if text == TUNED_ALONE else text
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a field is written on the command line."""
+
+    flags: tuple[str, ...] = ()
+    """Empty: one that is named after the field."""
+    kind: Any = str
+    """The type that the command line reads."""
+    parse: Callable[[Any], Any] = lambda value: value
+    """From that type to the field's."""
+    metavar: str | None = None
+    envvar: str | None = None
+    positional: bool = False
+    """Whether it stands without a flag."""
+
+
+LISTED = Spelling(parse=names)
+"""Names separated by commas."""
+SPELLINGS = {
+    "suites": replace(LISTED, flags=("--suite",)),
+    "methods": LISTED,
+    "overrides": Spelling(("--set",), list[str], assignments, metavar="KEY=VALUE"),
+    "sweeps": Spelling(("--sweep",), list[str], sweeps, metavar="KEY=A,B,…"),
+    "tuned": Spelling(parse=tuned, metavar="[both]"),
+    "shard": Spelling(metavar="I/N"),
+    "data_root": Spelling(kind=Path, envvar=ROOT_VARIABLE),
+}
+"""By the name of the field."""
+
+
+def command_of(
+    request: type[R], positional: Collection[str] = (), **spellings: Spelling
+) -> Callable[[Callable[..., int | None]], Callable[..., None]]:
+    """Make a command of a function that takes the request and returns the exit code; None stands for 0.
+
+    `positional` names the fields that stand without a flag; `spellings` go before those of this module.
+    """
+    fields = {field.name: field for field in declared(request)}
+    spelt = {name: spellings.get(name) or _spelling(field) for name, field in fields.items()}
+    spelt |= {name: _positional(spelt[name]) for name in positional}
+    parameters = [_parameter(field, spelt[name]) for name, field in fields.items()]
+
+    def decorated(function: Callable[..., int | None]) -> Callable[..., None]:
+        _, *own = inspect.signature(function, eval_str=True).parameters.values()
+
+        def command(**given: Any) -> None:
+            values = {
+                name: spelt[name].parse(value)
+                for name, value in given.items()
+                if name in fields and value is not None
+            }
+            rest = {parameter.name: given[parameter.name] for parameter in own}
+            raise typer.Exit(function(request(**values), **rest) or 0)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [*parameters, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
+        )
+        return command
+
+    return decorated
+
+
+def _spelling(field: Declared) -> Spelling:
+    """How a field of this name or else of this type is written."""
+    if field.name in SPELLINGS:
+        return SPELLINGS[field.name]
+    if field.choices:
+        return Spelling(metavar="|".join(field.choices))
+    if isinstance(field.kind, typing.ForwardRef):  # a text stands for what Python callers may give instead
+        return Spelling()
+    if typing.get_origin(field.kind) is not None:
+        return LISTED
+    return Spelling(kind=field.kind)
+
+
+def _positional(spelling: Spelling) -> Spelling:
+    """Without a flag, the items of a list are given one by one."""
+    if spelling.parse is names:
+        spelling = replace(spelling, kind=list[str], parse=list)
+    return replace(spelling, positional=True)
+
+
+def _parameter(field: Declared, spelling: Spelling) -> inspect.Parameter:
+    """What Typer makes an option or an argument of."""
+    settings: dict[str, Any] = {"help": field.help, "metavar": spelling.metavar, "envvar": spelling.envvar}
+    kind = spelling.kind
+    if spelling.positional:
+        about: Any = typer.Argument(**settings)
+    else:
+        about = typer.Option(*(spelling.flags or (flag(field.name),)), **settings)
+    default = _shown(field.default, kind)
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if field.default is REQUIRED else default,
+        annotation=Annotated[kind | None if default is None else kind, about],
+    )
+
+
+def _shown(default: Any, kind: Any) -> Any:
+    """The default as the command line writes it; None: an option that is not given is left to the request."""
+    if isinstance(default, tuple):
+        return ",".join(default)
+    if isinstance(default, bool) and kind is not bool:
+        return None
+    return default if isinstance(default, str | int | float | Path) else None
