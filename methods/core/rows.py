@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from methods.core.samples_by_index import SamplesByIndex
 from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
+
+if TYPE_CHECKING:
+    from methods.core.samples_by_index import SamplesByIndex
 
 
 class Pieces(NamedTuple):
@@ -53,7 +55,7 @@ class Pieces(NamedTuple):
         return [positions[first:last] for first, last in pairwise(accumulate(self.clients, initial=0))]
 
 
-Source: TypeAlias = Tensor | SamplesByIndex | Pieces
+Source: TypeAlias = "Tensor | SamplesByIndex | Pieces"
 """What rows are taken from."""
 
 
