@@ -1,4 +1,4 @@
-"""Names to classes: one file each in a package, or an entry point of somebody else's package."""
+"""Names to classes: one file or folder each in a package, or an entry point of somebody else's package."""
 
 import ast
 import importlib
@@ -17,13 +17,17 @@ from bench.errors import UserError, nearest
 
 T = TypeVar("T")
 
+MAIN = "method.py"
+"""The file of a folder that defines its class."""
+
 
 class Registry(Generic[T]):
     """Finds the classes of one kind by file name, without importing anything before `load`.
 
-    A file `NAME.py` of the package holds exactly one public subclass of the base class; subpackages,
-    `base.py` and names with a leading underscore are not counted. An entry point gives the class itself.
-    Where both have a name, the file wins: an installed package cannot replace what the project ships.
+    A file `NAME.py` of the package, or `NAME/method.py` of a class that takes several files, holds exactly
+    one public subclass of the base class; other folders, `base.py` and names with a leading underscore are
+    not counted. An entry point gives the class itself. Where both have a name, the file wins: an installed
+    package cannot replace what the project ships.
     """
 
     def __init__(self, package: str, group: str, kind: str, base: Callable[[], type[T]]) -> None:
@@ -34,6 +38,10 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         return sorted({*self._files(), *self._entry_points()})
+
+    def ships(self, name: str) -> bool:
+        """Whether the package has a file for this name."""
+        return name in self._files()
 
     def summaries(self) -> dict[str, str]:
         """Name → first line of the module's docstring, read from the source text."""
@@ -69,8 +77,10 @@ class Registry(Generic[T]):
         return _installed(self.group, tuple(sys.path))
 
     def _module(self, name: str) -> ModuleType:
+        file = self._files()[name]
+        inside = f".{file.stem}" if file.parent.name == name else ""
         try:
-            return importlib.import_module(f"{self.package}.{name}")
+            return importlib.import_module(f"{self.package}.{name}{inside}")
         except SyntaxError as error:
             raise UserError(
                 f"{self.kind} '{name}': {error.filename}, line {error.lineno}: {error.msg}; correct it there"
@@ -98,11 +108,18 @@ class Registry(Generic[T]):
 @lru_cache(maxsize=64)
 def _modules(folder: Path, changed: int) -> Mapping[str, Path]:
     """Listed again when the folder has changed: a plan of many cells asks for names thousands of times."""
-    return {
-        module.name: folder / f"{module.name}.py"
+    found = {
+        module.name: folder / module.name / MAIN if module.ispkg else folder / f"{module.name}.py"
         for module in pkgutil.iter_modules([str(folder)])
-        if not module.ispkg and module.name != "base" and not module.name.startswith("_")
+        if module.name != "base" and not module.name.startswith("_")
     }
+    return {name: file for name, file in found.items() if file.is_file()}
+
+
+def source_files(kind: type) -> list[Path]:
+    """The file that defines a class; all files of its folder if the class takes several."""
+    file = Path(inspect.getfile(kind))
+    return sorted(file.parent.glob("*.py")) if file.name == MAIN else [file]
 
 
 @lru_cache(maxsize=16)

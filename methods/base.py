@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from methods.core.batches import Batch, Batches, LateSamples, Samples
+from methods.core.batches import Batch, Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
 from methods.core.losses import cross_entropy
 from methods.core.optimisers import Optimiser
 from methods.core.optional import Prelude
+from methods.core.samples_by_index import SamplesByIndex
 from methods.core.task import Task
 from methods.core.training import Loss
 from methods.core.tree import Tree
@@ -23,12 +24,12 @@ __all__ = [
     "Batches",
     "Exchange",
     "FedAlgorithm",
-    "LateSamples",
     "Loss",
     "Message",
     "Prelude",
     "Reply",
     "Samples",
+    "SamplesByIndex",
     "State",
     "Task",
     "Tree",

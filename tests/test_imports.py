@@ -31,6 +31,16 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 METHODS = [{"core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
+FAST = {
+    "methods.core.late_gradients",
+    "methods.core.list_arithmetic",
+    "methods.core.rows",
+    "methods.core.squares",
+    "methods.core.stacked_gradient",
+    "methods.core.stacking",
+}
+"""What authors of methods need not know: how stacks are computed quickly."""
+
 FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")
 
 
@@ -107,6 +117,23 @@ def test_packages_of_methods_import_downwards() -> None:
         if level.get(room_of(name), of_methods) > level.get(room_of(module_name(file)), of_methods)
     ]
     assert upward == []
+
+
+def test_methods_are_written_without_what_makes_stacks_fast() -> None:
+    found = [
+        f"{module_name(file)} imports {name}"
+        for file in modules("methods")
+        if room_of(module_name(file)) not in ("core", "fast")
+        for name in imports(file, "methods")
+        if name in FAST
+    ]
+    assert found == []
+
+
+def test_what_makes_stacks_fast_needs_nothing_else_of_methods() -> None:
+    files = [file for file in modules("methods") if module_name(file) in FAST]
+    assert len(files) == len(FAST)
+    assert {name for file in files for name in imports(file, "methods")} <= FAST
 
 
 def test_reports_need_only_the_records() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.contract.report import Report
 from bench.data.cache import cache_root
-from bench.suite.methods import AROUND, METHODS, code_digest
+from bench.suite.methods import AROUND, METHODS, WRAPPERS, code_digest
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
@@ -37,17 +37,9 @@ def passed(method: str | type[FedAlgorithm]) -> bool:
 
 
 def ships_here(name: str) -> bool:
-    """Whether the method, and the wrapper around it, are files of the package `methods`."""
-    import methods
-
-    home = Path(methods.__file__ or "").parent
-    inner = name.rpartition(AROUND)[2]
-    return not METHODS.is_own(name) and (home / f"{inner}.py").is_file() and _is_shipped_wrapper(home, name)
-
-
-def _is_shipped_wrapper(home: Path, name: str) -> bool:
-    *wrappers, _ = name.split(AROUND)
-    return all((home / "wrappers" / f"{wrapper}.py").is_file() for wrapper in wrappers)
+    """Whether the method, and all wrappers around it, come with the package `methods`."""
+    *wrappers, inmost = name.split(AROUND)
+    return not METHODS.is_own(name) and METHODS.ships(inmost) and all(map(WRAPPERS.ships, wrappers))
 
 
 def record(name: str, report: Report) -> None:

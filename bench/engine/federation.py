@@ -17,7 +17,7 @@ from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_
 from bench.engine.hosts.base import Asked, Combination, Combining, Host, Hosts, Result, Round
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
-from bench.engine.shared_preludes import Known, SharedPreludes, Standing
+from bench.engine.shared_preludes import Exchanged, SharedPreludes
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
@@ -67,11 +67,11 @@ class Federation:
         shared = shared or SharedPreludes()
         traffic = {"bytes_up": 0, "bytes_down": 0, "dropped": 0}
         for phase, exchange in enumerate(self._exchanges[:-1]):
-            before = self._standing()
+            before = self._states()
             known = shared.find(self.problem, exchange, before)
             counts = self._adopt(known) if known else self._first_exchange(phase)
-            if known is None and before is not None and (after := self._standing()) is not None:
-                shared.add(Known(self.problem, exchange, before, after, counts))
+            if known is None and before is not None and (after := self._states()) is not None:
+                shared.add(Exchanged(self.problem, exchange, before, after, counts))
             traffic = {key: total + counts[key] for key, total in traffic.items()}
         record: dict[str, Any] = {"round": 0, "clients": len(self._clients), **traffic}
         observed = self.problem.method.observe(self.problem.task, self._server)
@@ -89,15 +89,17 @@ class Federation:
             self._server = exchange.finish(self.problem.task, self._server)
         return traffic
 
-    def _standing(self) -> Standing | None:
-        """None where clients' states are in other processes, and nothing is shared."""
-        return Standing(self._server, self.hosts.states()) if isinstance(self.hosts, Host) else None
+    def _states(self) -> State | None:
+        """Of server and clients; None where clients are in other processes, and nothing is shared."""
+        if not isinstance(self.hosts, Host):
+            return None
+        return {"server": self._server, "clients": self.hosts.states()}
 
-    def _adopt(self, known: Known) -> dict[str, int]:
+    def _adopt(self, known: Exchanged) -> dict[str, int]:
         """Take over what the same exchange has led to in another cell."""
         assert isinstance(self.hosts, Host)
-        self._server = known.after.server
-        self.hosts.adopt(known.after.clients)
+        self._server = known.after["server"]
+        self.hosts.adopt(known.after["clients"])
         return known.traffic
 
     def advance(self) -> dict[str, Any]:

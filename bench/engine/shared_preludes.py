@@ -6,7 +6,6 @@ take longer than several rounds of training, and most of its hyperparameters com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -21,20 +20,13 @@ KEPT_BYTES = 2**28
 """Of what exchanges have led to, at most, for cells that come later."""
 
 
-class Standing(NamedTuple):
-    """What the server and the clients know."""
-
-    server: State
-    clients: Mapping[int, State]
-
-
-class Known(NamedTuple):
-    """An exchange, what it started from, and what came of it."""
+class Exchanged(NamedTuple):
+    """An exchange, the states of server and clients before and after it, and its traffic."""
 
     problem: Problem
     exchange: Exchange | FoldsReplies
-    before: Standing
-    after: Standing
+    before: State
+    after: State
     traffic: dict[str, int]
 
 
@@ -42,18 +34,18 @@ class SharedPreludes:
     """What the exchanges of some cells have led to."""
 
     def __init__(self) -> None:
-        self._known: list[Known] = []
+        self._known: list[Exchanged] = []
         self._sizes: dict[int, int] = {}
         """Of every tensor that is kept, in bytes; some are part of several states."""
 
-    def add(self, known: Known) -> None:
-        self._known.append(known)
-        self._sizes |= {id(leaf): leaf.nbytes for leaf in leaves_of(tuple(known.after))}
+    def add(self, done: Exchanged) -> None:
+        self._known.append(done)
+        self._sizes |= {id(leaf): leaf.nbytes for leaf in leaves_of(done.after)}
 
     def find(
-        self, problem: Problem, exchange: Exchange | FoldsReplies, before: Standing | None
-    ) -> Known | None:
-        """That of an equal exchange with the same data and model, from where this one starts."""
+        self, problem: Problem, exchange: Exchange | FoldsReplies, before: State | None
+    ) -> Exchanged | None:
+        """An equal exchange with the same data and model, from the same states."""
         return next(
             (
                 known
@@ -81,12 +73,6 @@ def _are_same(one: Any, other: Any) -> bool:
         return True
     if isinstance(one, Tensor):
         return isinstance(other, Tensor) and one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, Standing):
-        return (
-            isinstance(other, Standing)
-            and _are_same(one.server, other.server)
-            and _are_same(one.clients, other.clients)
-        )
     if isinstance(one, (dict, Tree)) and isinstance(other, (dict, Tree)):
         return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
     return False

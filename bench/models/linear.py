@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from methods.core.late_gradients import Product, postponed
+from methods.core.late_gradients import postpone_product
 from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of
 
 
@@ -68,9 +68,9 @@ class _ProductOfCells(torch.autograd.Function):
         stacks = inputs.shape[:-2].numel()
         by_stack = gradient.reshape(stacks, -1, gradient.shape[-1])
         of_weights, of_inputs = None, None
-        product = Product(by_stack, inputs.reshape(stacks, *inputs.shape[-2:]))
-        if not postponed(weights, product):
-            of_weights = torch.bmm(*product).view(weights.shape)
+        inputs_by_stack = inputs.reshape(stacks, *inputs.shape[-2:])
+        if not postpone_product(weights, by_stack, inputs_by_stack):
+            of_weights = torch.bmm(by_stack, inputs_by_stack).view(weights.shape)
         if ctx.needs_input_grad[2]:
             rows = weights.reshape(stacks, -1, weights.shape[-1])
             of_inputs = torch.bmm(rows.mT, by_stack).mT.reshape(inputs.shape)

@@ -35,7 +35,7 @@ def descriptions() -> Iterator[Described]:
             yield Described(
                 info=method_info(name),
                 group=group_of(name, kind, found),
-                source=f"methods/{name}.py",
+                source=_source(kind),
                 space=f"search_spaces/{name}.yaml",
                 neutral=_neutral(kind.neutral),
                 examination=found,
@@ -51,13 +51,18 @@ def descriptions() -> Iterator[Described]:
             yield Described(
                 info=replace(info, label=wrapper.short_label, text=text, hyperparameters=own),
                 group="Wrappers",
-                source=f"methods/wrappers/{name}.py",
+                source=_source(wrapper),
                 space=f"search_spaces/{name}.yaml",
                 neutral=_neutral(wrapper.neutral, "the method inside"),
                 examination=examined(METHODS.load(around)),
                 suites=suites.get(name, {}),
                 wrapper=True,
             )
+
+
+def _source(kind: type[FedAlgorithm]) -> str:
+    """Where its file is in the repository."""
+    return f"{kind.__module__.replace('.', '/')}.py"
 
 
 def group_of(name: str, kind: type[FedAlgorithm], found: Examination) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.errors import UserError, nearest
-from bench.registry import Registry
+from bench.registry import Registry, source_files
 from bench.suite.own_methods import class_in_file, digest_of_source, snake_case
 from bench.validation import validated
 
@@ -140,8 +140,8 @@ class Methods(Registry["FedAlgorithm"]):
 
     def _name_of(self, kind: type[FedAlgorithm]) -> str | None:
         """The name of a class that is installed."""
-        name = kind.__module__.removeprefix(f"{self.package}.")
-        if name in self._files() and super().load(name) is kind:
+        name = kind.__module__.removeprefix(f"{self.package}.").removesuffix(".method")
+        if self.ships(name) and super().load(name) is kind:
             return name
         place = f"{kind.__module__}:{kind.__qualname__}"
         return next((name for name, point in self._entry_points().items() if point.value == place), None)
@@ -170,8 +170,8 @@ def source_digest(kind: type[FedAlgorithm]) -> str:
 def code_digest(name: str) -> str:
     """Digest of the files of a method's class, of those it is derived from, and of what it goes around."""
     name = METHODS.resolve(name)
-    wrapper, plus, inner = name.partition(AROUND)
-    kinds = [WRAPPERS.load(wrapper), METHODS.load(inner)] if plus else [METHODS.load(name)]
+    *wrappers, inmost = name.split(AROUND)
+    kinds = [*map(WRAPPERS.load, wrappers), METHODS.load(inmost)]
     classes = {each for kind in kinds for each in kind.__mro__ if issubclass(each, _method())} - {_method()}
     digest = hashlib.sha256()
     if own := METHODS.source_digest(name):
@@ -180,8 +180,9 @@ def code_digest(name: str) -> str:
         module = METHODS.load(METHODS.inmost(name)).__module__
         classes = {each for each in classes if each.__module__ != module}
     # in the order of the modules' names, which are the same wherever the files are
-    for _, file in sorted({(each.__module__, inspect.getfile(each)) for each in classes}):
-        digest.update(Path(file).read_bytes())
+    for _, files in sorted({each.__module__: source_files(each) for each in classes}.items()):
+        for file in files:
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 

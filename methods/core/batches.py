@@ -13,10 +13,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from methods.core.late_rows import LateRows
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
-from methods.core.rows import Source, placed, rows
+from methods.core.rows import Pieces, Source, placed, rows
 from methods.core.stacking import rows_in_turn
 
 
@@ -27,21 +26,6 @@ class Samples(NamedTuple):
     @property
     def bytes(self) -> int:
         return self.x.nbytes + self.y.nbytes
-
-
-class LateSamples(NamedTuple):
-    """Samples whose inputs are made when a client comes to them."""
-
-    x: LateRows
-    y: Tensor
-
-    @property
-    def bytes(self) -> int:
-        """When all of them have been made."""
-        return self.x.nbytes + self.y.nbytes
-
-    def all(self) -> Samples:
-        return Samples(self.x.all(), self.y)
 
 
 class Mixed(NamedTuple):
@@ -190,7 +174,7 @@ class PaddedBatches(NamedTuple):
     """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
 
     x: Source
-    y: Source
+    y: Tensor | Pieces
     order: Tensor
     """steps × batch size, positions in the pool."""
     mask: Tensor | None

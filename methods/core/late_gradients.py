@@ -7,44 +7,45 @@ each of them is as large as all parameters, and costs as much as a step of the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 
-class Scaled(NamedTuple):
-    """tensor · factor; the tensor is given away and may be overwritten."""
+class _Postponed:
+    """Parts of one leaf's gradient, as pairs of tensors."""
 
-    tensor: Tensor
-    factor: Tensor
-
-
-class Product(NamedTuple):
-    """left @ right, matrix by matrix; their rows, one below the other, are those of the gradient."""
-
-    left: Tensor
-    right: Tensor
+    def __init__(self) -> None:
+        self.scaled: list[tuple[Tensor, Tensor]] = []
+        self.products: list[tuple[Tensor, Tensor]] = []
 
 
-Part: TypeAlias = Scaled | Product
-
-_awaited: dict[int, list[Part]] = {}
+_awaited: dict[int, _Postponed] = {}
 """Parts of the gradients that are being computed, by the identity of the leaves that these belong to."""
 
 
-def postponed(leaf: Tensor, part: Part) -> bool:
-    """Leave a part of the leaf's gradient for later; False if nobody would add it."""
+def postpone_scaled(leaf: Tensor, tensor: Tensor, factor: Tensor) -> bool:
+    """Leave tensor · factor, a part of the leaf's gradient, for later; False if nobody would add it.
+
+    The tensor is given away and may be overwritten.
+    """
     parts = _awaited.get(id(leaf))
-    if parts is None:
-        return False
-    parts.append(part)
-    return True
+    if parts is not None:
+        parts.scaled.append((tensor, factor))
+    return parts is not None
+
+
+def postpone_product(leaf: Tensor, left: Tensor, right: Tensor) -> bool:
+    """The same with left @ right, matrix by matrix; their rows, one below the other, are the gradient's."""
+    parts = _awaited.get(id(leaf))
+    if parts is not None:
+        parts.products.append((left, right))
+    return parts is not None
 
 
 def gradients(value: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
     """Of a value by these leaves, with all parts; 0 where it does not depend on them."""
-    parts: list[list[Part]] = [[] for _ in leaves]
+    parts = [_Postponed() for _ in leaves]
     _awaited.update(zip(map(id, leaves), parts, strict=True))
     try:
         grads = torch.autograd.grad(value, leaves, allow_unused=True)
@@ -55,13 +56,13 @@ def gradients(value: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
         return [_sum(*each) for each in zip(leaves, grads, parts, strict=True)]
 
 
-def _sum(leaf: Tensor, grad: Tensor | None, parts: Sequence[Part]) -> Tensor:
+def _sum(leaf: Tensor, grad: Tensor | None, parts: _Postponed) -> Tensor:
     """Never into autograd's own tensor, which may be that of other leaves too."""
     total = None
-    for tensor, factor in (part for part in parts if isinstance(part, Scaled)):
+    for tensor, factor in parts.scaled:
         scaled = tensor.mul_(factor)
         total = scaled if total is None else total.add_(scaled)
-    for left, right in (part for part in parts if isinstance(part, Product)):
+    for left, right in parts.products:
         if total is None:
             total = torch.bmm(left, right).view(leaf.shape)
         else:

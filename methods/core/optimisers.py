@@ -1,24 +1,21 @@
 """Optimisers as pure rules: (parameters, gradients, memory) → (parameters, memory).
 
-They work on lists of tensors through a `Kit`: in place on whole lists where the tensors are one client's
-own, one by one in a stack on a CPU, in place from the second step on. In a stack on a GPU the list has one
-vector of all parameters, and the same rules take as few operations as they can, since each costs a launch.
+They work on lists of tensors, by the arithmetic that is quickest for one client or a stack. In a stack on a
+GPU a list has one vector of all parameters, and the same rules take as few operations as they can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
+from methods.core.list_arithmetic import ListArithmetic, Tensors, add_each
 from methods.core.numbers import Number, always
-from methods.core.stacking import levels_of, outside, stack_of, stretched
 
-Tensors: TypeAlias = list[Tensor]
 Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""
 Rate: TypeAlias = Annotated[
@@ -28,107 +25,6 @@ Rate: TypeAlias = Annotated[
 ]
 """A learning rate; in a stack of cells a method may make an optimiser of one that is a tensor."""
 CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Kit(NamedTuple):
-    """List arithmetic; `into` may overwrite its first argument, which belongs to the optimiser."""
-
-    add: Callable[..., Any]
-    add_into: Callable[..., Any]
-    add_over: Callable[..., Any]
-    """The same, and it may overwrite the second argument instead."""
-    scale_into: Callable[..., Any]
-    norm: Callable[[Tensors], Tensor]
-    """The length of all tensors of a list together."""
-    is_vector: bool = False
-    """Whether the lists have one vector each."""
-
-
-def _add_into_lists(target: Tensors, other: Tensors, alpha: float) -> Tensors:
-    torch._foreach_add_(target, other, alpha=alpha)
-    return target
-
-
-def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
-    torch._foreach_mul_(target, factor)
-    return target
-
-
-def _add_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
-    if isinstance(alpha, Tensor):
-        return [torch.addcmul(a, b, alpha) for a, b in zip(target, other, strict=True)]
-    return [torch.add(a, b, alpha=alpha) for a, b in zip(target, other, strict=True)]
-
-
-def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
-    """On the whole stack, as `vmap` has no such operation with a factor per client or cell."""
-    kinds = [(levels_of(a), a.dim()) for a in target]
-    with outside():
-        for a, b, kind in zip(target, other, kinds, strict=True):
-            if isinstance(alpha, Tensor):
-                stack_of(a).addcmul_(stretched(b, *kind), stretched(alpha, *kind))
-            else:
-                stack_of(a).add_(stretched(b, *kind), alpha=alpha)
-    return target
-
-
-def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
-    """Into the memory of `other` where it is a stack's own, which is still in the processor's cache.
-
-    Only in a stack of cells, whose tensors are large.
-    """
-    kinds = [(levels_of(b), b.dim()) for b in other]
-    if any(len(levels) < 2 for levels, _ in kinds):
-        return _add_each(target, other, alpha)
-    needed = {*(levels_of(alpha) if isinstance(alpha, Tensor) else ()), *chain(*map(levels_of, target))}
-    with outside():
-        stacks = [stack_of(b) for b in other]
-        separate = len({stack.data_ptr() for stack in stacks}) == len(stacks)
-        if separate and all(
-            needed <= set(levels) and stack.is_contiguous()
-            for (levels, _), stack in zip(kinds, stacks, strict=True)
-        ):
-            for a, stack, kind in zip(target, stacks, kinds, strict=True):
-                if isinstance(alpha, Tensor):
-                    torch.addcmul(stretched(a, *kind), stack, stretched(alpha, *kind), out=stack)
-                else:
-                    torch.add(stretched(a, *kind), stack, alpha=alpha, out=stack)
-            return other
-    return _add_each(target, other, alpha)
-
-
-def _norm_of_lists(tensors: Tensors) -> Tensor:
-    return torch.stack([each.square().sum() for each in tensors]).sum().sqrt()
-
-
-IN_PLACE = Kit(
-    add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
-    add_into=_add_into_lists,
-    add_over=_add_into_lists,
-    scale_into=_scale_into_lists,
-    norm=_norm_of_lists,
-)
-ONE_BY_ONE = Kit(
-    add=_add_each,
-    add_into=_add_each,
-    add_over=_add_over_each,
-    scale_into=lambda a, factor: [leaf * factor for leaf in a],
-    norm=_norm_of_lists,
-)
-ONE_BY_ONE_IN_PLACE = ONE_BY_ONE._replace(
-    add_into=_add_into_each,
-    add_over=_add_into_each,
-    scale_into=lambda a, factor: [leaf.mul_(factor) for leaf in a],
-)
-"""For tensors of a stack that nothing else refers to, each with a value per client and cell."""
-VECTOR = Kit(
-    add=_add_each,
-    add_into=_add_each,
-    add_over=_add_each,
-    scale_into=lambda a, factor: [leaf * factor for leaf in a],
-    norm=lambda vectors: torch.linalg.vector_norm(vectors[0]),
-    is_vector=True,
-)
 
 
 class Group(BaseModel):
@@ -176,29 +72,29 @@ class _Optimiser(BaseModel):
     def start(self, params: Tensors) -> Any:
         raise NotImplementedError
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
         raise NotImplementedError
 
-    def clipped(self, grads: Tensors, kit: Kit) -> Tensors:
+    def clipped(self, grads: Tensors, lists: ListArithmetic) -> Tensors:
         if self.clip_norm is None:
             return grads
-        if kit.is_vector:  # the same factor's inverse; `rsub` multiplies and adds in one operation
-            longer = torch.rsub(kit.norm(grads), 1e-6 / self.clip_norm, alpha=-1 / self.clip_norm)
+        if lists.is_vector:  # the same factor's inverse; `rsub` multiplies and adds in one operation
+            longer = torch.rsub(lists.norm(grads), 1e-6 / self.clip_norm, alpha=-1 / self.clip_norm)
             return [grads[0] / longer.clamp(min=1.0)]
-        factor = torch.clamp(self.clip_norm / (kit.norm(grads) + 1e-6), max=1.0)
+        factor = torch.clamp(self.clip_norm / (lists.norm(grads) + 1e-6), max=1.0)
         return [grad * factor for grad in grads]
 
     def move(
-        self, params: Tensors, direction: Tensors, rates: Rates, kit: Kit, spare: bool = False
+        self, params: Tensors, direction: Tensors, rates: Rates, lists: ListArithmetic, spare: bool = False
     ) -> Tensors:
         """params − rate · direction; `spare`: the direction is not needed afterwards."""
         if isinstance(rates, Tensor):
             return [torch.addcmul(params[0], direction[0], rates, value=-1)]
         if len(set(rates)) == 1:
-            add = kit.add_over if spare else kit.add_into
+            add = lists.add_over if spare else lists.add_into
             moved: Tensors = add(params, direction, alpha=-rates[0])
             return moved
-        return [_add_each([p], [d], alpha=-r)[0] for p, d, r in zip(params, direction, rates, strict=True)]
+        return [add_each([p], [d], alpha=-r)[0] for p, d, r in zip(params, direction, rates, strict=True)]
 
 
 class SGD(_Optimiser):
@@ -210,16 +106,16 @@ class SGD(_Optimiser):
     def start(self, params: Tensors) -> Tensors:
         return [] if always(self.momentum, 0) else [torch.zeros_like(p) for p in params]
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
-        grads = self.clipped(grads, kit)
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+        grads = self.clipped(grads, lists)
         if not always(self.weight_decay, 0):
-            grads = kit.add(grads, params, alpha=self.weight_decay)
-        if memory and kit.is_vector:
-            grads = memory = kit.add(grads, memory, alpha=self.momentum)
+            grads = lists.add(grads, params, alpha=self.weight_decay)
+        if memory and lists.is_vector:
+            grads = memory = lists.add(grads, memory, alpha=self.momentum)
         elif memory:
-            memory = kit.add_into(kit.scale_into(memory, self.momentum), grads, alpha=1.0)
+            memory = lists.add_into(lists.scale_into(memory, self.momentum), grads, alpha=1.0)
             grads = memory
-        return self.move(params, grads, rates, kit, spare=not memory), memory
+        return self.move(params, grads, rates, lists, spare=not memory), memory
 
 
 class _Adam(_Optimiser):
@@ -237,26 +133,26 @@ class _Adam(_Optimiser):
             "square": [torch.zeros_like(p) for p in params],
         }
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
         beta1, beta2 = self.betas
-        grads = self.clipped(grads, kit)
+        grads = self.clipped(grads, lists)
         if self.decoupled and not always(self.weight_decay, 0):
-            params = self.shrunk(params, rates, kit)
+            params = self.shrunk(params, rates, lists)
         elif not always(self.weight_decay, 0):
-            grads = kit.add(grads, params, alpha=self.weight_decay)
-        if kit.is_vector:
+            grads = lists.add(grads, params, alpha=self.weight_decay)
+        if lists.is_vector:
             return self._step_of_vector(params[0], grads[0], memory, rates)
         step = memory["step"] + 1
-        mean = kit.add_into(kit.scale_into(memory["mean"], beta1), grads, alpha=1 - beta1)
-        square = kit.scale_into(memory["square"], beta2)
-        square = kit.add_into(square, [grad * grad for grad in grads], alpha=1 - beta2)
+        mean = lists.add_into(lists.scale_into(memory["mean"], beta1), grads, alpha=1 - beta1)
+        square = lists.scale_into(memory["square"], beta2)
+        square = lists.add_into(square, [grad * grad for grad in grads], alpha=1 - beta2)
         first = 1 / (1 - beta1**step)
         second = 1 / (1 - beta2**step).sqrt()
         direction = [
             (m * first.to(m.dtype)) / ((v.sqrt() * second.to(v.dtype)) + self.epsilon)
             for m, v in zip(mean, square, strict=True)
         ]
-        return self.move(params, direction, rates, kit, spare=True), {
+        return self.move(params, direction, rates, lists, spare=True), {
             "step": step,
             "mean": mean,
             "square": square,
@@ -276,12 +172,12 @@ class _Adam(_Optimiser):
             moved = torch.addcdiv(params, direction, size, value=-rate)
         return [moved], {"step": step, "mean": [mean], "square": [square]}
 
-    def shrunk(self, params: Tensors, rates: Rates, kit: Kit) -> Tensors:
+    def shrunk(self, params: Tensors, rates: Rates, lists: ListArithmetic) -> Tensors:
         """params · (1 − rate · weight decay)."""
         if isinstance(rates, Tensor):
             return [params[0] * (1 - rates * self.weight_decay)]
         if len(set(rates)) == 1:
-            shrunk: Tensors = kit.scale_into(params, 1 - rates[0] * self.weight_decay)
+            shrunk: Tensors = lists.scale_into(params, 1 - rates[0] * self.weight_decay)
             return shrunk
         return [p * (1 - r * self.weight_decay) for p, r in zip(params, rates, strict=True)]
 

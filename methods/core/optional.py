@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checka
 
 from torch import Generator, Tensor
 
-from methods.core.batches import Batches, LateSamples, Samples
+from methods.core.batches import Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
+from methods.core.samples_by_index import SamplesByIndex
 
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
@@ -25,7 +26,7 @@ class MakesSamples(Protocol):
 
     def training_samples(
         self, task: Task, client: State, own: Samples, draw: Generator
-    ) -> Samples | LateSamples:
+    ) -> Samples | SamplesByIndex:
         """What a client trains on, given its private state, its own samples and a source of randomness."""
 
     def resamples(self) -> bool:

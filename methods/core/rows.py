@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from methods.core.late_rows import LateRows
 from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
+
+if TYPE_CHECKING:
+    from methods.core.samples_by_index import SamplesByIndex
 
 
 class Pieces(NamedTuple):
@@ -19,13 +21,13 @@ class Pieces(NamedTuple):
     Each serves some clients that stand next to each other; their positions count from its beginning.
     """
 
-    tables: Sequence[Tensor | LateRows]
+    tables: Sequence[Tensor | SamplesByIndex]
     clients: Sequence[int]
     """How many clients each of them serves."""
 
     @property
     def device(self) -> torch.device:
-        return self.tables[0].device
+        return _stored(self.tables[0]).device
 
     def at(self, places: Tensor) -> Tensor:
         """The rows at these places, client by client."""
@@ -41,32 +43,32 @@ class Pieces(NamedTuple):
                 torch.index_select(x, 0, at, out=part)
         return found.view(*places.shape, *first.shape[1:])
 
-    def placed(self, positions: Tensor) -> Tensor:
-        """Where the rows at these positions are, client by client; late ones are made."""
-        if not any(isinstance(table, LateRows) for table in self.tables):
+    def places(self, positions: Tensor) -> Tensor:
+        """Where the rows at these positions are, client by client; missing ones are made."""
+        if all(isinstance(table, Tensor) for table in self.tables):
             return positions
         served = zip(self.tables, self._by_table(positions), strict=True)
-        return torch.cat([x.placed(at) if isinstance(x, LateRows) else at for x, at in served])
+        return torch.cat([at if isinstance(x, Tensor) else x.places(at) for x, at in served])
 
     def _by_table(self, positions: Tensor) -> list[Tensor]:
         """Those of the clients that each table serves."""
         return [positions[first:last] for first, last in pairwise(accumulate(self.clients, initial=0))]
 
 
-Source: TypeAlias = Tensor | LateRows | Pieces
+Source: TypeAlias = "Tensor | SamplesByIndex | Pieces"
 """What rows are taken from."""
 
 
 def placed(x: Source, at: Tensor) -> Tensor:
-    """Where the rows at these positions are, for `rows`; late ones are made now, those of a whole round best
+    """Where the rows at these positions are, for `rows`; missing ones are made, those of a whole round best
     in one go."""
     if isinstance(x, Tensor):
         return at
     if not in_stack(at):
-        return x.placed(at)
+        return x.places(at)
     levels = levels_of(at)
     with outside():
-        places = x.placed(stack_of(at))
+        places = x.places(stack_of(at))
     return one_of(places, levels)
 
 
@@ -85,8 +87,8 @@ def rows(x: Source, at: Tensor) -> Tensor:
     return one_of(copied, levels)
 
 
-def _stored(table: Tensor | LateRows) -> Tensor:
-    return table.stored if isinstance(table, LateRows) else table
+def _stored(table: Tensor | SamplesByIndex) -> Tensor:
+    return table if isinstance(table, Tensor) else table.stored
 
 
 def _copied(x: Tensor, at: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from methods.core.late_gradients import Scaled, postponed
+from methods.core.late_gradients import postpone_scaled
 from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of, stretched
 
 
@@ -76,6 +76,6 @@ class _SquaredDistance(torch.autograd.Function):
         factor = _spread(2 * gradient, stack)
         if torch.is_grad_enabled():  # the gradient is differentiated in turn
             return (stack - fixed) * factor, None, None
-        if postponed(stack, Scaled(difference, factor)):
+        if postpone_scaled(stack, difference, factor):
             return None, None, None
         return difference * factor, None, None

@@ -12,16 +12,9 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
+from methods.core.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR, Tensors
 from methods.core.numbers import Number
-from methods.core.optimisers import (
-    IN_PLACE,
-    ONE_BY_ONE,
-    ONE_BY_ONE_IN_PLACE,
-    VECTOR,
-    Optimiser,
-    Rates,
-    Tensors,
-)
+from methods.core.optimisers import Optimiser, Rates
 from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
 
+from methods.core.numbers import Number
 from methods.core.squares import squared_distance, sum_of_squares
 from methods.core.stacking import in_stack
-
-Scalar: TypeAlias = float | Tensor
 
 
 class Tree(Mapping[str, Tensor]):
@@ -61,21 +60,21 @@ class Tree(Mapping[str, Tensor]):
             }
         )
 
-    def _combine(self, other: Tree | Scalar, function: Callable[..., Tensor]) -> Tree:
+    def _combine(self, other: Tree | Number, function: Callable[..., Tensor]) -> Tree:
         if isinstance(other, Tree):
             return self.map(function, other)
         return self.map(lambda leaf: function(leaf, other))
 
-    def __add__(self, other: Tree | Scalar) -> Tree:
+    def __add__(self, other: Tree | Number) -> Tree:
         return self._combine(other, operator.add)
 
-    def __sub__(self, other: Tree | Scalar) -> Tree:
+    def __sub__(self, other: Tree | Number) -> Tree:
         return self._combine(other, operator.sub)
 
-    def __mul__(self, other: Tree | Scalar) -> Tree:
+    def __mul__(self, other: Tree | Number) -> Tree:
         return self._combine(other, operator.mul)
 
-    def __truediv__(self, other: Tree | Scalar) -> Tree:
+    def __truediv__(self, other: Tree | Number) -> Tree:
         return self._combine(other, operator.truediv)
 
     def __neg__(self) -> Tree:

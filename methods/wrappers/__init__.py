@@ -1,1 +1,1 @@
-"""Methods that go around another one: `ggeur+scaffold` is the file `ggeur.py` here around SCAFFOLD."""
+"""Methods that go around another one: `dp+scaffold` is the file `dp.py` here around SCAFFOLD."""

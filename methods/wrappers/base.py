@@ -13,12 +13,12 @@ from methods.base import (
     Batches,
     Exchange,
     FedAlgorithm,
-    LateSamples,
     Loss,
     Message,
     Prelude,
     Reply,
     Samples,
+    SamplesByIndex,
     State,
     Task,
     Tree,
@@ -125,7 +125,7 @@ class Wrapper(FedAlgorithm):
 class _WithSamples(Wrapper):
     def training_samples(
         self, task: Task, client: State, own: Samples, draw: Generator
-    ) -> Samples | LateSamples:
+    ) -> Samples | SamplesByIndex:
         assert isinstance(self.trained, MakesSamples)
         return self.trained.training_samples(task, inner(client), own, draw)
 

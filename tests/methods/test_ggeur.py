@@ -22,7 +22,8 @@ from methods.base import Samples, State, Task
 from methods.fedavg import FedAvg
 from methods.scaffold import Scaffold
 from methods.shared.geometry import Axes, geometry_similarity, principal_axes
-from methods.wrappers.ggeur import GGEUR, StatisticsUp
+from methods.wrappers.ggeur import GGEUR
+from methods.wrappers.ggeur.exchanges import StatisticsUp
 from tests.kit.tiny import CLASSES, WIDTH, close, draw, federation, samples, task_of
 
 FAR = 100.0 * torch.eye(CLASSES, WIDTH)

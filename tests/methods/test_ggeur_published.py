@@ -19,8 +19,8 @@ from methods.base import Tree
 from methods.core.optimisers import SGD, Adam
 from methods.fedavg import FedAvg
 from methods.shared.geometry import geometry_similarity, moments, principal_axes
-from methods.wrappers._ggeur_published import largest_holders
 from methods.wrappers.ggeur import GGEUR
+from methods.wrappers.ggeur.as_published import largest_holders
 from tests.kit.cli import TINY, write_suite
 from tests.kit.tiny import CLASSES, close, federation, mlp_task, samples
 from tests.methods.test_ggeur import after_prelude, after_statistics, head_task, lopsided_clients

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from methods.core import squares
-from methods.core.late_gradients import Product, Scaled, gradients, postponed
+from methods.core.late_gradients import gradients, postpone_product, postpone_scaled
 from methods.core.squares import squared_distance, sum_of_squares
 from methods.core.stacked_gradient import plain_gradient, quick_gradient
 from methods.core.tree import Tree
@@ -156,12 +156,12 @@ def test_trees_have_the_distance_of_their_numbers() -> None:
 
 def test_parts_are_left_for_later_only_while_a_gradient_is_computed() -> None:
     leaf = torch.ones(2, 3, requires_grad=True)
-    assert not postponed(leaf, Scaled(torch.ones(2, 3), torch.tensor(1.0)))
+    assert not postpone_scaled(leaf, torch.ones(2, 3), torch.tensor(1.0))
     (found,) = gradients(leaf.sum(), [leaf])
     assert torch.equal(found, torch.ones(2, 3))
     with pytest.raises(RuntimeError):
         gradients(torch.ones(()), [leaf])
-    assert not postponed(leaf, Product(torch.ones(1, 2, 5), torch.ones(1, 5, 3)))
+    assert not postpone_product(leaf, torch.ones(1, 2, 5), torch.ones(1, 5, 3))
 
 
 def test_a_leaf_without_any_part_has_no_gradient() -> None:

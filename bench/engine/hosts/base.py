@@ -23,8 +23,8 @@ from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
 from bench.memory import available_bytes
-from methods.base import Message, Reply, State, Task
-from methods.core.batches import LateSamples, RaggedBatches, Samples
+from methods.base import Message, Reply, SamplesByIndex, State, Task
+from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
 from methods.core.optional import MakesSamples, separates_rounds
 from methods.core.tree import leaves_of
@@ -191,9 +191,9 @@ class Host(ABC):
     def made(self, client: int, number: int, epoch: int = 0) -> Samples:
         """What the method has the client train on: its own samples, unless the method makes some."""
         samples = self.made_late(client, number, epoch)
-        return samples.all() if isinstance(samples, LateSamples) else samples
+        return samples if isinstance(samples, Samples) else samples.all()
 
-    def made_late(self, client: int, number: int, epoch: int = 0) -> Samples | LateSamples:
+    def made_late(self, client: int, number: int, epoch: int = 0) -> Samples | SamplesByIndex:
         """The same, but the method may leave making them to when the client comes to them."""
         own, task = self.problem.train[client], self.problem.task
         if self._maker is None:

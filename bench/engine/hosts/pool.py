@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from methods.core.batches import LateSamples, Samples
+from methods.core.batches import Samples
 from methods.core.rows import Pieces, Source
+from methods.core.samples_by_index import SamplesByIndex
 from methods.core.stacking import AVAILABLE
 
 Item = TypeVar("Item")
@@ -47,14 +48,14 @@ class Sources(NamedTuple):
     """Inputs and labels that the clients of a stack take from."""
 
     x: Source
-    y: Source
+    y: Tensor | Pieces
 
 
 @dataclass(frozen=True)
 class Pool:
     """The samples of several clients, one after the other, in one part or several."""
 
-    parts: Sequence[Samples | LateSamples]
+    parts: Sequence[Samples | SamplesByIndex]
     clients: Mapping[Hashable, Place]
     """A client's number, with that of its set of samples where there are several, → where its samples are."""
     renewed: bool = False
@@ -72,14 +73,14 @@ class Pool:
         return cls([_in_one(pieces)], places, renewed)
 
     @classmethod
-    def of_made(cls, samples: Mapping[int, Samples | LateSamples]) -> Pool:
+    def of_made(cls, samples: Mapping[int, Samples | SamplesByIndex]) -> Pool:
         """Of samples that nobody else keeps: large ones stay where they are, and may be made late."""
-        apart: dict[int, Samples | LateSamples] = {}
+        apart: dict[int, Samples | SamplesByIndex] = {}
         together: dict[int, list[Samples]] = {}
         for client, each in samples.items():
-            if isinstance(each, LateSamples) and not (_may_be_apart(each) and each.x.is_worthwhile):
+            if not isinstance(each, Samples) and not (_may_be_apart(each) and each.is_compact):
                 each = each.all()
-            if isinstance(each, LateSamples) or _may_be_apart(each):
+            if not isinstance(each, Samples) or _may_be_apart(each):
                 apart[client] = each
             else:
                 together[client] = [each]
@@ -89,7 +90,7 @@ class Pool:
     @classmethod
     def joined(cls, pools: Sequence[Pool]) -> Pool:
         """Those of several pools, without a copy."""
-        parts: list[Samples | LateSamples] = []
+        parts: list[Samples | SamplesByIndex] = []
         clients: dict[Hashable, Place] = {}
         for pool in pools:
             clients |= {
@@ -109,12 +110,11 @@ class Pool:
     def sources(self, places: Sequence[Place]) -> Sources:
         """What clients with these places, in this order, take their samples from."""
         runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
+        inputs, labels = [_inputs(each) for each, _ in runs], [each.y for each, _ in runs]
         if len(runs) == 1:
-            return Sources(*runs[0][0])
+            return Sources(inputs[0], labels[0])
         counts = [count for _, count in runs]
-        return Sources(
-            Pieces([each.x for each, _ in runs], counts), Pieces([each.y for each, _ in runs], counts)
-        )
+        return Sources(Pieces(inputs, counts), Pieces(labels, counts))
 
     @property
     def device(self) -> torch.device:
@@ -123,15 +123,23 @@ class Pool:
     @property
     def width(self) -> int:
         """Numbers of one sample."""
-        return math.prod(self.parts[0].x.shape[1:])
+        return math.prod(_shape(self.parts[0])[1:])
 
     @cached_property
     def most(self) -> int:
         return max(place.size for place in self.clients.values())
 
 
-def _may_be_apart(samples: Samples | LateSamples) -> bool:
-    return samples.bytes >= LARGE and len(samples.x.shape) == 2 and may_have_parts(samples.y.device)
+def _may_be_apart(samples: Samples | SamplesByIndex) -> bool:
+    return samples.bytes >= LARGE and len(_shape(samples)) == 2 and may_have_parts(samples.y.device)
+
+
+def _inputs(samples: Samples | SamplesByIndex) -> Tensor | SamplesByIndex:
+    return samples.x if isinstance(samples, Samples) else samples
+
+
+def _shape(samples: Samples | SamplesByIndex) -> torch.Size:
+    return (samples.x if isinstance(samples, Samples) else samples.stored).shape
 
 
 def _in_one(pieces: Sequence[Samples]) -> Samples:

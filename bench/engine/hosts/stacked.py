@@ -11,8 +11,8 @@ from bench.engine.hosts.replies import StackedReplies
 from bench.engine.hosts.together import Share, train_together
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
-from methods.base import Message, Reply, Task
-from methods.core.batches import LateSamples, Samples
+from methods.base import Message, Reply, SamplesByIndex, Task
+from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
@@ -83,7 +83,7 @@ class StackedHost(Host):
         return self._everybody
 
     def _pool_of_all(self) -> Pool | None:
-        made: dict[int, Samples | LateSamples] = {}
+        made: dict[int, Samples | SamplesByIndex] = {}
         made_bytes, room = 0, kept_bytes(self.problem.task.device)
         for client, own in self.problem.train.items():
             made[client] = self.made_late(client, number=0)

@@ -7,7 +7,7 @@ import pytest
 from bench.data import dataset_names, dataset_spec, dataset_summaries
 from bench.data.base import DatasetSpec
 from bench.errors import UserError
-from bench.registry import Registry
+from bench.registry import Registry, source_files
 
 BUILT_IN = [
     "cifar10",
@@ -100,11 +100,15 @@ def test_entry_points() -> None:
 
 def test_one_class_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "kinds_of_int"
-    (package / "parts").mkdir(parents=True)
+    for folder in ("parts", "large"):
+        (package / folder).mkdir(parents=True)
     for file, text in {
         "__init__.py": "",
         "base.py": "class Base(int): ...\n",
         "parts/__init__.py": "",
+        "large/__init__.py": "",
+        "large/method.py": '"Two files."\nfrom kinds_of_int.large.helper import H\nclass Large(H): ...\n',
+        "large/helper.py": "class H(int): ...\n",
         "one.py": '"""The one.\n\nMore."""\nclass _Helper(int): ...\nclass One(_Helper): ...\n',
         "two.py": "class Two(int): ...\nclass Three(int): ...\n",
         "none.py": "from kinds_of_int.one import One\n",
@@ -113,12 +117,26 @@ def test_one_class_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (package / file).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry("kinds_of_int", "no.such.group", "integer", lambda: int)
-    assert registry.names() == ["none", "one", "torn", "two"]
+    assert registry.names() == ["large", "none", "one", "torn", "two"]
+    assert registry.ships("large") and not registry.ships("parts")
     torn = "cannot be read: line 2: '(' was never closed"
-    assert registry.summaries() == {"none": "", "one": "The one.", "torn": torn, "two": ""}
+    assert registry.summaries() == {
+        "large": "Two files.",
+        "none": "",
+        "one": "The one.",
+        "torn": torn,
+        "two": "",
+    }
     with pytest.raises(UserError, match=r"torn\.py, line 2: '\(' was never closed; correct it there"):
         registry.load("torn")
     assert registry.load("one").__name__ == "One"
+    assert registry.load("large").__name__ == "Large"
+    assert [file.name for file in source_files(registry.load("one"))] == ["one.py"]
+    assert [file.name for file in source_files(registry.load("large"))] == [
+        "__init__.py",
+        "helper.py",
+        "method.py",
+    ]
     for name, number in (("two", 2), ("none", 0)):
         with pytest.raises(UserError, match=f"exactly one public subclass of int, but has {number}"):
             registry.load(name)

@@ -20,9 +20,9 @@ from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
 from methods.base import Samples, State, Task
-from methods.core import late_rows
 from methods.fedprox import FedProx
-from methods.wrappers.ggeur import GGEUR
+from methods.wrappers.ggeur import GGEUR, lazy_samples
+from methods.wrappers.ggeur.lazy_samples import LazySamples
 from tests.kit.cell_stacks import (
     ROUNDS,
     Choosy,
@@ -125,7 +125,7 @@ def test_large_samples_are_taken_from_where_they_are(
     cells = with_steps(tmp_path, rows(f"ggeur+{inner}"))
     alone(tmp_path / "alone", cells)
     monkeypatch.setattr(pools, "LARGE", 2**14)
-    monkeypatch.setattr(late_rows, "WORTHWHILE", 0 if late else 10**6)
+    monkeypatch.setattr(lazy_samples, "WORTHWHILE", 0 if late else 10**6)
     joint_calls.clear()
     assert run_together(tmp_path / "stack", cells).failed == {}
     assert joint_calls == [len(SETTINGS)] * ROUNDS
@@ -137,19 +137,19 @@ def test_samples_that_no_client_comes_to_are_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: dict[Any, int] = {}
-    real = late_rows.LateRows.placed
+    real = LazySamples.places
 
-    def counted(self: late_rows.LateRows, rows: Tensor) -> Tensor:
-        found = real(self, rows)
+    def counted(self: LazySamples, indices: Tensor) -> Tensor:
+        found = real(self, indices)
         made[self] = max(made.get(self, 0), 1 + int(found.max()))
         return found
 
-    monkeypatch.setattr(late_rows.LateRows, "placed", counted)
+    monkeypatch.setattr(LazySamples, "places", counted)
     monkeypatch.setattr(pools, "LARGE", 0)
     (cell,) = with_steps(tmp_path, rows("ggeur+fedavg", [{"step1_samples": 200, "step2_samples": 200}]))
     assert run_together(tmp_path / "stack", [cell]).failed == {}
     assert made
-    assert all(count <= ROUNDS * 5 * 16 < len(table) for table, count in made.items())
+    assert all(count <= ROUNDS * 5 * 16 < len(samples.y) for samples, count in made.items())
 
 
 def test_cells_with_the_same_samples_share_batches(tmp_path: Path, joint_calls: list[int]) -> None:

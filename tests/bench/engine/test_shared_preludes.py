@@ -16,7 +16,7 @@ from bench.engine.shared_preludes import SharedPreludes
 from methods.base import Batches, Message, Prelude, Reply, State, Task
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
-from methods.wrappers import ggeur
+from methods.wrappers.ggeur import GGEUR, exchanges
 from tests.kit.contract import make_method, tiny_problem
 
 
@@ -118,8 +118,8 @@ def test_the_record_of_a_shared_exchange_has_its_bytes() -> None:
 
 def test_ggeur_takes_its_statistics_once_whatever_is_done_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    real = ggeur.moments
-    monkeypatch.setattr(ggeur, "moments", lambda *inputs: (taken.append(1), real(*inputs))[1])
+    real = exchanges.moments
+    monkeypatch.setattr(exchanges, "moments", lambda *inputs: (taken.append(1), real(*inputs))[1])
     first = make_method("ggeur+fedavg")
     others = [
         first.model_copy(update=changes)
@@ -146,5 +146,5 @@ def test_cells_that_share_their_statistics_and_make_the_same_samples_know_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hosts = [host for host, _ in cells_of(*[make_method("ggeur+fedavg")] * 2)]
-    monkeypatch.setattr(ggeur.GGEUR, "training_samples", None)  # there is no need to make any
+    monkeypatch.setattr(GGEUR, "training_samples", None)  # there is no need to make any
     assert hosts[0].makes_the_same(hosts[1])

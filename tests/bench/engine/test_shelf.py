@@ -13,7 +13,7 @@ from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.shelf import Shelf
 from bench.suite.planning import PlannedCell
-from methods.wrappers import ggeur
+from methods.wrappers.ggeur import exchanges
 from tests.kit.cell_stacks import alone, assert_same, cells_of, placed, records
 
 MADE = {"step1_samples": 20, "step2_samples": 10}
@@ -39,8 +39,8 @@ def assembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def statistics(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """An entry per client that computes its moments for GGEUR, from now on."""
     found: list[int] = []
-    real = ggeur.moments
-    monkeypatch.setattr(ggeur, "moments", lambda *inputs: (found.append(1), real(*inputs))[1])
+    real = exchanges.moments
+    monkeypatch.setattr(exchanges, "moments", lambda *inputs: (found.append(1), real(*inputs))[1])
     return found
 
 

@@ -172,6 +172,19 @@ def test_the_code_of_a_wrapped_method_is_that_of_both() -> None:
     assert code_digest("ggeur+scaffold") == code_digest("ggeur+scaffold")
 
 
+def test_the_code_of_a_method_in_two_wrappers_is_that_of_all_three() -> None:
+    names = ["dp+ggeur+fedavg", "compressed+ggeur+fedavg", "compressed+ggeur+fedprox", "compressed+fedprox"]
+    assert len({code_digest(name) for name in names}) == 4
+
+
+def test_the_code_of_a_method_in_a_folder_is_that_of_all_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    real = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: (read.append(file.name), real(file))[1])
+    code_digest("ggeur+fedavg")
+    assert {"method.py", "exchanges.py", "lazy_samples.py", "as_published.py", "fedavg.py"} <= {*read}
+
+
 def test_a_second_driver_is_kept_out(records: Records) -> None:
     arguments = ["run", "--suite", records.suite, "--out", records.out]
     assert call_bench(*arguments).code == 0
