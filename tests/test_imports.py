@@ -31,6 +31,15 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 METHODS = [{"core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
+CLOSER_TO_THE_FRAMEWORK = (
+    "methods.base",
+    "methods.wrappers.base",
+    "methods.wrappers.ggeur",
+    "methods.wrappers._ggeur",
+)
+"""Not examples for authors: the interface itself, what forwards all of it, and GGEUR, which
+makes its samples when clients come to them."""
+
 FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")
 
 
@@ -107,6 +116,23 @@ def test_packages_of_methods_import_downwards() -> None:
         if level.get(room_of(name), of_methods) > level.get(room_of(module_name(file)), of_methods)
     ]
     assert upward == []
+
+
+def test_methods_import_only_what_authors_must_know() -> None:
+    """All of it is in `methods.base`; `methods.core` is for those who work on the framework."""
+    found = []
+    for file in modules("methods"):
+        module = module_name(file)
+        if room_of(module) in ("core", "modules") or module.startswith(CLOSER_TO_THE_FRAMEWORK):
+            continue
+        found += [f"{module} imports {name}" for name in imports(file, "methods") if room_of(name) == "core"]
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found += [
+            f"{module} uses {ast.unparse(node)}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("task.mode", "task.computed")
+        ]
+    assert found == []
 
 
 def test_reports_need_only_the_records() -> None:

@@ -15,7 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
-from methods.core.numbers import Number, always
+from methods.core.numbers import Number, is_off
 from methods.core.stacking import levels_of, outside, stack_of, stretched
 
 Tensors: TypeAlias = list[Tensor]
@@ -208,11 +208,11 @@ class SGD(_Optimiser):
     """How much of the last step's direction is kept."""
 
     def start(self, params: Tensors) -> Tensors:
-        return [] if always(self.momentum, 0) else [torch.zeros_like(p) for p in params]
+        return [] if is_off(self.momentum) else [torch.zeros_like(p) for p in params]
 
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
         grads = self.clipped(grads, kit)
-        if not always(self.weight_decay, 0):
+        if not is_off(self.weight_decay):
             grads = kit.add(grads, params, alpha=self.weight_decay)
         if memory and kit.is_vector:
             grads = memory = kit.add(grads, memory, alpha=self.momentum)
@@ -240,9 +240,9 @@ class _Adam(_Optimiser):
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, kit: Kit) -> Any:
         beta1, beta2 = self.betas
         grads = self.clipped(grads, kit)
-        if self.decoupled and not always(self.weight_decay, 0):
+        if self.decoupled and not is_off(self.weight_decay):
             params = self.shrunk(params, rates, kit)
-        elif not always(self.weight_decay, 0):
+        elif not is_off(self.weight_decay):
             grads = kit.add(grads, params, alpha=self.weight_decay)
         if kit.is_vector:
             return self._step_of_vector(params[0], grads[0], memory, rates)
