@@ -30,7 +30,7 @@ def run(
         str | None, typer.Option(help="Frozen encoder of the pictures or texts: see `bench list encoders`.")
     ] = None,
     overrides: options.Overrides = None,
-    executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
+    executor: Annotated[str, typer.Option(help="auto, loop, stacked, ray or debug.")] = "auto",
     hosts: Annotated[
         int | None,
         typer.Option(help="Host actors per trial with --executor ray; default: 2, or 1 on two cores."),

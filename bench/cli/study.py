@@ -26,7 +26,7 @@ def study(
     scheduler: Annotated[str, typer.Option(help="asha or none.")] = "asha",
     search_seeds: Annotated[int, typer.Option(help="Seeds per configuration of a search.")] = 1,
     time_budget: Annotated[str | None, typer.Option(help="For all searches together: 90s, 30m, 2h.")] = None,
-    executor: Annotated[str, typer.Option(help="auto, loop, stacked or ray.")] = "auto",
+    executor: Annotated[str, typer.Option(help="auto, loop, stacked, ray or debug.")] = "auto",
     cpus_per_trial: options.CpusPerTrial = 1,
     gpus_per_trial: options.GpusPerTrial = None,
     max_concurrent: options.MaxConcurrent = None,
