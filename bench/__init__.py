@@ -12,6 +12,7 @@
     bench.tune("quickstart", methods="all", trials=20)
     bench.study(["quickstart", "pacs"])  # tune, run tuned and default rows, rank over the suites
     bench.check(MyMethod)                # hold a method to the contract
+    bench.load_failure("3f9a1c")         # the arguments that failed in a run with the executor debug
 
 Methods, datasets and models may be given as objects; see `run`. Importing this package is cheap: torch, Ray
 and the like are imported by the functions that need them.
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bench import data, models
     from bench.api.compare import compare
+    from bench.api.failure import load_failure
     from bench.api.results import Result, load
     from bench.api.run import run
     from bench.api.study import StudyResult, study
@@ -41,6 +43,7 @@ __all__ = [
     "compare",
     "data",
     "load",
+    "load_failure",
     "models",
     "run",
     "study",
@@ -55,6 +58,7 @@ _HOMES = {
     "check": "bench.contract",
     "compare": "bench.api.compare",
     "load": "bench.api.results",
+    "load_failure": "bench.api.failure",
     "run": "bench.api.run",
     "study": "bench.api.study",
     "tune": "bench.api.tune",

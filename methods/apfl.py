@@ -16,9 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
-from methods.core.optimisers import SGD
-from methods.core.training import train
+from methods.base import SGD, Batch, Batches, Message, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
 
 OWN = "own"
@@ -39,28 +37,27 @@ class APFL(FedAvg):
         own: Tree = client["model"]
         alpha = self.adapted(task, client, message, batches) if self.adaptive else client["alpha"]
         plain = self.objective(task, client, message)
-        prefixed = Tree({f"{OWN}.{name}": leaf for name, leaf in own.items()})
+        prefixed = own.under(OWN)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            shared = y.without(prefixed)
-            mix = mixed(task, y.below(OWN), shared.detach(), alpha)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            shared = params.without(prefixed)
+            mix = mixed(task, params.below(OWN), shared.detach(), alpha)
             return plain(shared, batch) + cross_entropy(task.logits(mix, batch.x), batch, "own_cross_entropy")
 
-        trainable = {*task.trainable, *(f"{OWN}.{name}" for name in task.trainable)}
-        y = train(message["model"] | prefixed, loss, batches, task.optimiser, trainable, task.mode)
-        return {"model": y.without(prefixed)}, {"model": y.below(OWN), "alpha": alpha}
+        trained = task.train(message["model"] | prefixed, loss, batches, also=task.trained(own).under(OWN))
+        return {"model": trained.without(prefixed)}, {"model": trained.below(OWN), "alpha": alpha}
 
     def adapted(self, task: Task, client: State, message: Message, batches: Batches) -> Tensor:
         """α after one step on the round's first batch; ∂f(v̄)/∂α is ⟨v − w, ∇f(v̄)⟩."""
-        own = _copied(client["model"])  # as a step may change a model's buffers
+        own = client["model"].clone()  # as a step may change a model's buffers
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            mix = mixed(task, own, message["model"], y["alpha"])
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            mix = mixed(task, own, message["model"], params["alpha"])
             return cross_entropy(task.logits(mix, batch.x), batch, term="")
 
+        start, first = Tree({"alpha": client["alpha"]}), next(iter(batches)).unrecorded()
         step = SGD(lr=task.optimiser.lr)
-        start, first = Tree({"alpha": client["alpha"]}), next(iter(batches))._replace(terms=None)
-        return train(start, loss, [first], step, mode=task.mode)["alpha"].clamp(0, 1)
+        return task.train(start, loss, [first], step, also=start)["alpha"].clamp(0, 1)
 
     def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         shared: Tree = server["model"]
@@ -69,9 +66,4 @@ class APFL(FedAvg):
 
 def mixed(task: Task, own: Tree, shared: Tree, alpha: Tensor) -> Tree:
     """α v + (1 − α) w for what is trained, and the buffers of v."""
-    names = [name for name in own if name in task.trainable]
-    return own | (own.only(names) * alpha + shared.only(names) * (1 - alpha))
-
-
-def _copied(model: Tree) -> Tree:
-    return Tree({name: leaf.clone() for name, leaf in model.items()})
+    return own | (task.trained(own) * alpha + task.trained(shared) * (1 - alpha))

@@ -11,21 +11,28 @@ from torch import Tensor
 
 from methods.core.batches import Batch, Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
-from methods.core.losses import cross_entropy
-from methods.core.optimisers import Optimiser
+from methods.core.fields import option
+from methods.core.losses import cross_entropy, label_losses
+from methods.core.numbers import Number, is_off
+from methods.core.optimisers import SGD, Adam, Group, Optimiser
 from methods.core.optional import Prelude
 from methods.core.samples_by_index import SamplesByIndex
 from methods.core.task import Task
-from methods.core.training import Loss
-from methods.core.tree import Tree
+from methods.core.training import Loss, minimise, train_at_server
+from methods.core.tree import Tree, weighted_sum, where
 
 __all__ = [
+    "SGD",
+    "Adam",
     "Batch",
     "Batches",
     "Exchange",
     "FedAlgorithm",
+    "Group",
     "Loss",
     "Message",
+    "Number",
+    "Optimiser",
     "Prelude",
     "Reply",
     "Samples",
@@ -34,13 +41,21 @@ __all__ = [
     "Task",
     "Tree",
     "cross_entropy",
+    "is_off",
+    "label_losses",
+    "minimise",
+    "option",
+    "train_at_server",
+    "weighted_sum",
+    "where",
 ]
+"""All that a method imports from the framework; `tests/test_imports.py` holds methods to it."""
 
 
 class FedAlgorithm(BaseModel, ABC):
     """A federated-learning method: a frozen object that *is* its hyperparameters.
 
-    A method overrides what its paper changes; most override `objective` alone. A complete one:
+    A method overrides what its paper changes; most override only `objective`. A complete one:
 
         import torch
         from pydantic import Field
@@ -84,25 +99,27 @@ class FedAlgorithm(BaseModel, ABC):
     state. States and messages consist of tensors, trees (`Tree`: named tensors with + − × ÷) and dictionaries
     of these, so that they can be saved, sent and stacked. A client starts from what it is sent in a round.
 
-    **Masks.** Clients of different sizes may be padded to one shape; then `batch.mask` is 0 for samples that
-    are not real. Never average over a batch with `.mean()`: use `cross_entropy(logits, batch)` or
-    `batch.mean(per_sample)`, and let sums over samples take `batch.mask` into account.
+    **Verbs.** `task.train(start, loss, batches)` takes the client's steps of the round; `also=` names leaves
+    that the method has added to the model and trains, too. `task.gradient(params, loss, batch)` is a single
+    gradient. `task.trained(tree)` are the leaves that the model trains, without buffers, and
+    `tree.part("classifier")` those of one part of the model. `batches` are the steps of the round;
+    `batches.once()` and `batches.all()` give every sample of the client exactly once.
+
+    **Padding.** Clients of different sizes may be padded to one shape. Never average over a batch with
+    `.mean()`: use `cross_entropy(logits, batch)` or `batch.mean(per_sample)`, and multiply by `batch.real`, 1
+    for a real sample and 0 for padding, before a sum over samples. `batch.count` is the number of real ones.
 
     **Stacking.** `local` may run for many clients at once, inside `torch.func.vmap`. So in `local` and in
     losses there is no branch on the value of a tensor (use `torch.where`, or `where` for trees), no
     `.item()`, `float()` or `int()` of a tensor, and no shape that depends on a client's data: states have the
     same shapes for all clients. Branches on hyperparameters and on which keys a message has are fine.
-    `batches.steps` and `batches.samples` may be tensors. Cells that differ in numbers alone are stacked, too:
-    then these hyperparameters are tensors, and `always(self.mu, 0)` of `methods.core.numbers` is the way to
-    leave out a term. Other branches on numbers work; cells with different values are then computed apart.
-    `aggregate` and `predict` are tried for several cells at once and called cell by cell where that fails.
-    Cells that differ in anything else are computed apart, unless the method says that it has no part in
-    rounds (`SeparatesRounds` of `methods.core.optional`), as GGEUR does of what shapes its samples.
+    `batches.steps` and `batches.samples` may be tensors. To leave out a term whose weight is 0, write
+    `if is_off(self.mu)`. CONTRIBUTING.md, "If you care about speed", has the rest.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;
     pass another `stream` for further numbers in the same step. Elsewhere, `task.generator(purpose, *keys)`
-    gives a generator that depends on the seed, the purpose and the keys alone.
+    gives a generator that depends on nothing but the seed, the purpose and the keys.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
@@ -112,7 +129,7 @@ class FedAlgorithm(BaseModel, ABC):
     neutral: ClassVar[Mapping[str, Any] | str]
     """The hyperparameters at which the method is FedAvg bit for bit, or one clause why there are none."""
     version: ClassVar[int] = 1
-    """Raised whenever the method computes something else than before: part of a cell's identity."""
+    """Raised whenever the method's results change: part of a cell's identity."""
     has_global_model: ClassVar[bool] = True
     """Without one, a table shows the mean over the clients' own models."""
     pools_data: ClassVar[bool] = False

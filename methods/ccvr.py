@@ -30,10 +30,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task, Tree
-from methods.core.optimisers import Adam
+from methods.base import Adam, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task, Tree
 from methods.fedavg import FedAvg
 from methods.shared.class_moments import add_moments, class_moments, gaussians, moments_of
+from methods.shared.features import embedded
 from methods.shared.preludes import Upload
 from methods.shared.virtual import normal_samples, trained_classifier
 
@@ -119,11 +119,9 @@ class StatisticsUp(Upload):
     samples_per_class: int
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        with task.evaluation():
-            z = torch.cat([task.embed(task.initial, batch.x) for batch in batches.once()])
-        y = torch.cat([batch.y for batch in batches.once()])
-        shown = torch.nonzero(y.bincount(minlength=task.classes) >= self.min_class_count)[:, 0]
-        return {"classes": shown, **moments_of(z, y, shown)}, {}
+        own = embedded(task, task.initial, batches)
+        shown = torch.nonzero(own.y.bincount(minlength=task.classes) >= self.min_class_count)[:, 0]
+        return {"classes": shown, **moments_of(own.x, own.y, shown)}, {}
 
     def fold(self, task: Task, server: State, reply: Reply) -> State:
         before = server.get("sums", {})

@@ -20,12 +20,8 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
-from methods.core.optimisers import SGD
+from methods.base import SGD, Batch, Batches, Message, State, Task, Tree, cross_entropy, is_off
 from methods.fedavg import FedAvg
-
-HEAD = "classifier."
 
 
 class FedALA(FedAvg):
@@ -39,25 +35,22 @@ class FedALA(FedAvg):
     layers: Literal["classifier", "all"] = "classifier"
     """The layers that are mixed; the others are taken from the server. The paper's p = 1, or all layers."""
 
-    def names(self, task: Task) -> list[str]:
-        """The parameters that are mixed."""
-        everywhere = self.layers == "all"
-        return [
-            name for name in task.initial if name in task.trainable and (everywhere or name.startswith(HEAD))
-        ]
+    def mixed_layers(self, task: Task) -> Tree:
+        """The initial parameters of the layers that are mixed."""
+        return task.trained(task.initial if self.layers == "all" else task.initial.part("classifier"))
 
     def check(self, task: Task) -> None:
-        if not self.names(task):
+        if not self.mixed_layers(task):
             raise ValueError("mixes classifiers, and this model trains none: set layers to all")
 
     def client(self, task: Task) -> State:
-        return {"model": task.initial, "weights": task.initial.only(self.names(task)).zeros() + 1.0}
+        return {"model": task.initial, "weights": self.mixed_layers(task).zeros() + 1.0}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        weights = client["weights"] if always(self.eta, 0) else self.learnt(task, client, message, batches)
+        weights = client["weights"] if is_off(self.eta) else self.learnt(task, client, message, batches)
         start = mixed(message["model"], client["model"], weights)
-        y = task.train(start, self.objective(task, client, message), batches)
-        return {"model": y}, {"model": y, "weights": weights}
+        trained = task.train(start, self.objective(task, client, message), batches)
+        return {"model": trained}, {"model": trained, "weights": weights}
 
     def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         shared: Tree = server["model"]
@@ -65,9 +58,7 @@ class FedALA(FedAvg):
 
     def learnt(self, task: Task, client: State, message: Message, batches: Batches) -> Tree:
         """W after its steps of the round."""
-        sent = Tree(
-            {name: leaf.clone() for name, leaf in message["model"].items()}
-        )  # with buffers of its own
+        sent = message["model"].clone()  # as a step may change a model's buffers
 
         def loss(weights: Tree, batch: Batch) -> Tensor:
             return cross_entropy(task.logits(mixed(sent, client["model"], weights), batch.x), batch, term="")
@@ -75,7 +66,7 @@ class FedALA(FedAvg):
         weights: Tree = client["weights"]
         for _ in range(self.passes):
             for batch in batches.once():
-                weights = task.train(weights, loss, [batch._replace(terms=None)], SGD(lr=self.eta))
+                weights = task.train(weights, loss, [batch.unrecorded()], SGD(lr=self.eta))
                 weights = weights.map(lambda leaf: leaf.clamp(0, 1))
         return weights
 

@@ -18,9 +18,18 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.training import train
-from methods.core.tree import weighted_sum
+from methods.base import (
+    Batch,
+    Batches,
+    FedAlgorithm,
+    Message,
+    Reply,
+    State,
+    Task,
+    Tree,
+    cross_entropy,
+    weighted_sum,
+)
 from methods.modules.lora import (
     PRIVATE,
     ROUTER,
@@ -66,13 +75,12 @@ class FedALT(FedAlgorithm):
         return {"rest": renamed(mean, PRIVATE, SHARED)}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            return cross_entropy(task.logits(message["rest"] | y, batch.x), batch)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            return cross_entropy(task.logits(message["rest"] | params, batch.x), batch)
 
         start = client["own"] | client["router"] | client["head"]
-        trained = {*client["own"], *client["router"], *(task.trainable & client["head"].keys())}
-        y = train(start, loss, batches, task.optimiser, trained, task.mode)
-        kept = {part: y.only(client[part]) for part in ("own", "router", "head")}
+        trained = task.train(start, loss, batches, also=[*client["own"], *client["router"]])
+        kept = {part: trained.only(client[part]) for part in ("own", "router", "head")}
         return {"own": kept["own"]}, {**kept, "rest": message["rest"]}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:

@@ -39,8 +39,8 @@ class FedBN(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         own = message["model"] | client["norm"]
-        y = task.train(own, self.objective(task, client, message), batches)
-        return {"model": y.only(message["model"])}, {"norm": y.only(client["norm"])}
+        trained = task.train(own, self.objective(task, client, message), batches)
+        return {"model": trained.only(message["model"])}, {"norm": trained.only(client["norm"])}
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         assert client is not None, "there is no global model"

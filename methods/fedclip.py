@@ -17,9 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree
-from methods.core.fields import option
-from methods.core.optimisers import Adam, Optimiser
+from methods.base import Adam, Batch, Loss, Message, Optimiser, State, Task, Tree, option
 from methods.fedavg import FedAvg
 from methods.modules.clip import CosineClassifier, FeatureAdapter
 from methods.shared.label_counts import ABSENT
@@ -45,8 +43,8 @@ class FedCLIP(FedAvg):
         classifier = task.model.classifier
         assert isinstance(classifier, CosineClassifier)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            images, texts = on_sphere(task.embed(y, batch.x)), classifier.text[batch.y]
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            images, texts = on_sphere(task.embed(params, batch.x)), classifier.text[batch.y]
             return batch.mean(contrast(classifier.scale * images @ texts.T, batch))
 
         return loss
@@ -54,8 +52,7 @@ class FedCLIP(FedAvg):
 
 def contrast(logits: Tensor, batch: Batch) -> Tensor:
     """Per sample the mean of both cross-entropies; `logits`: images × texts, with pairs on the diagonal."""
-    if batch.mask is not None:
-        real = batch.mask > 0
-        logits = torch.where(real[:, None] & real, logits, ABSENT)
+    real = batch.real > 0
+    logits = torch.where(real[:, None] & real, logits, ABSENT)
     both = logits.log_softmax(dim=1) + logits.log_softmax(dim=0)
     return -both.diagonal() / 2

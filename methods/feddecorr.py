@@ -10,8 +10,7 @@ variance. β = 0 is FedAvg exactly.
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
+from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy, is_off
 from methods.fedavg import FedAvg
 
 
@@ -27,20 +26,20 @@ class FedDecorr(FedAvg):
             task.require_trainable_embeddings()
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.beta, 0):
+        if is_off(self.beta):
             return super().objective(task, client, message)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.embed(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.embed(params, batch.x)
             penalty = batch.term("correlation", mean_square_correlation(z, batch))
-            return cross_entropy(task.classify(y, z), batch) + self.beta * penalty
+            return cross_entropy(task.classify(params, z), batch) + self.beta * penalty
 
         return loss
 
 
 def mean_square_correlation(z: Tensor, batch: Batch) -> Tensor:
     """‖K‖²_F / d² of the batch's real samples."""
-    real = z.new_ones(len(z)) if batch.mask is None else batch.mask.to(z.dtype)
+    real = batch.real.to(z.dtype)
     count = real.sum().clamp(min=1)
     centred = (z - (real[:, None] * z).sum(dim=0) / count) * real[:, None]
     standard = centred / (centred.square().sum(dim=0) / count + 1e-8).sqrt()

@@ -17,7 +17,6 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
-from methods.core.training import train
 from methods.fedavg import FedAvg
 from methods.modules.lora import PRIVATE, SHARED, factors_of, fresh_branch, require_lora
 
@@ -40,7 +39,7 @@ class FedDPA(FedAvg):
             own = self.mixed(task, message["model"], private)
             return cross_entropy(task.logits(own, batch.x), batch, term="private")
 
-        private = train(client["private"], own_loss, batches, task.optimiser, mode=task.mode)
+        private = task.train(client["private"], own_loss, batches, also=client["private"])
         reply, _ = super().local(task, client, message, batches)
         return reply, {"private": private}
 

@@ -26,31 +26,31 @@ class FedDyn(FedAvg):
     """α, the weight of the quadratic pull; the paper tunes it over {0.1, 0.01, 0.001}."""
 
     def server(self, task: Task) -> State:
-        return super().server(task) | {"h": task.initial.only(task.trainable).zeros()}
+        return super().server(task) | {"h": task.trained(task.initial).zeros()}
 
     def client(self, task: Task) -> State:
-        return {"g": task.initial.only(task.trainable).zeros()}
+        return {"g": task.trained(task.initial).zeros()}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        sent: Tree = message["model"].only(task.trainable)
+        sent = task.trained(message["model"])
         correction: Tree = client["g"]
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            distance = y.only(task.trainable).sqdist(sent)
-            corrected = plain(y, batch) + batch.term("correction", -correction.dot(y))
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            distance = task.trained(params).sqdist(sent)
+            corrected = plain(params, batch) + batch.term("correction", -correction.dot(params))
             return corrected + batch.term("proximal", self.alpha / 2 * distance)
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)
-        moved = (reply["model"] - message["model"]).only(task.trainable)
+        moved = task.trained(reply["model"] - message["model"])
         return reply, {"g": client["g"] - self.alpha * moved}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         average = self.average(replies)
-        mean = average.only(task.trainable)
+        mean = task.trained(average)
         share = len(replies) / task.clients
         h = server["h"] - self.alpha * share * (mean - server["model"])
         return {"model": average | (mean - h / self.alpha), "h": h}

@@ -17,8 +17,6 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batches, Loss, Message, State, Task, Tree, cross_entropy
-from methods.core.random import derive, normal
-from methods.core.training import train
 from methods.fedavg import FedAvg
 from methods.shared.label_counts import label_counts, log_counts
 from methods.shared.losses import on_sphere
@@ -44,21 +42,19 @@ class FedETF(FedAvg):
             )
 
     def server(self, task: Task) -> State:
-        body = task.initial.without(name for name in task.initial if name.startswith("classifier."))
+        body = task.initial.without(task.initial.part("classifier"))
         scale = torch.tensor(self.initial_scale, device=task.device)
         return {"model": body | Tree({SCALE: scale})}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         prior = log_counts(message["label_counts"]) if self.balanced else 0.0
         vectors = simplex(task)
-        return lambda y, batch: cross_entropy(logits(task, y, batch.x, vectors) + prior, batch)
+        return lambda params, batch: cross_entropy(logits(task, params, batch.x, vectors) + prior, batch)
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         counts = label_counts(batches, task.classes)
         loss = self.objective(task, client, message | {"label_counts": counts})
-        start: Tree = message["model"]
-        learnt = [name for name in start if name == SCALE or name in task.trainable]
-        return {"model": train(start, loss, batches, task.optimiser, learnt, task.mode)}, {}
+        return {"model": task.train(message["model"], loss, batches, also=[SCALE])}, {}
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         return logits(task, server["model"], x, simplex(task))
@@ -75,7 +71,7 @@ def logits(task: Task, params: Tree, x: Tensor, vectors: Tensor) -> Tensor:
 def simplex(task: Task) -> Tensor:
     """V: one unit vector per class, in columns."""
     classes = task.classes
-    numbers = normal(derive(task.seed, "simplex"), 0, (task.model.embedding_size, classes), task.device)
+    numbers = task.normal("simplex", task.model.embedding_size, classes)
     axes = torch.linalg.qr(numbers.double()).Q
     centred = torch.eye(classes, dtype=axes.dtype, device=axes.device) - 1 / classes
     vectors: Tensor = (classes / (classes - 1)) ** 0.5 * axes @ centred

@@ -37,8 +37,8 @@ class FedExLoRA(FedAvg):
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         weights = frozen_weights(task) + message["residual"]
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            return cross_entropy(task.logits(y | weights, batch.x), batch)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            return cross_entropy(task.logits(params | weights, batch.x), batch)
 
         return loss
 

@@ -31,13 +31,13 @@ class FedExP(FedAvg):
         return state | {"previous": state["model"], "step_size": torch.ones((), device=task.device)}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        average, x = self.average(replies), server["model"].only(task.trainable)
-        updates = [x - reply.content["model"].only(task.trainable) for reply in replies]
-        mean = x - average.only(task.trainable)
+        average, model = self.average(replies), task.trained(server["model"])
+        updates = [model - reply.content["model"] for reply in replies]
+        mean = model - average
         squares = zip(self.weights(replies), (update.sqnorm() for update in updates), strict=True)
         spread = torch.stack([weight * square for weight, square in squares]).sum()
         step_size = (spread / (2 * (mean.sqnorm() + self.epsilon))).clamp(min=1)
-        moved = x - step_size * mean
+        moved = model - step_size * mean
         return {"model": average | moved, "previous": server["model"], "step_size": step_size}
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:

@@ -20,8 +20,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy, is_off
 from methods.fedavg import FedAvg
 
 
@@ -39,14 +38,14 @@ class FedFA(FedAvg):
         return dict(server)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.probability, 0):
+        if is_off(self.probability):
             return super().objective(task, client, message)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.encode(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.encode(params, batch.x)
             noise = batch.normal(*z.shape, stream=1) * noise_scale(z.detach(), batch, message["gamma"])
             moved = z + (batch.uniform(1) < self.probability) * noise
-            return cross_entropy(task.logits_from(y, moved), batch)
+            return cross_entropy(task.logits_from(params, moved), batch)
 
         return loss
 
@@ -68,7 +67,7 @@ def channel_sum(z: Tensor, batch: Batch) -> Tensor:
 
 def noise_scale(z: Tensor, batch: Batch, gamma: Tensor) -> Tensor:
     """√((γ + 1) Σ²), with the variance over the real samples."""
-    count = len(z) if batch.mask is None else batch.mask.sum().clamp(min=1)
+    count = batch.count.clamp(min=1)
     deviation = z - channel_sum(z, batch) / count
     return ((gamma + 1) * channel_sum(deviation.square(), batch) / count).sqrt()
 

@@ -24,8 +24,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.tree import weighted_sum
+from methods.base import Batch, Batches, Message, Reply, State, Task, Tree, cross_entropy, weighted_sum
 from methods.fedavg import FedAvg
 
 
@@ -56,13 +55,13 @@ class FedGA(FedAvg):
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         global_loss = self.validation_loss(task, message["model"], batches)
         loss = self.objective(task, client, message)
-        y = task.train(message["model"], loss, self.trained_on(batches))
+        trained = task.train(message["model"], loss, self.trained_on(batches))
         gap = torch.where(client["took_part"], global_loss - client["own_loss"], 0.0)
         kept = {
-            "own_loss": self.validation_loss(task, y, batches),
+            "own_loss": self.validation_loss(task, trained, batches),
             "took_part": torch.ones_like(client["took_part"]),
         }
-        return {"model": y, "gap": gap}, kept
+        return {"model": trained, "gap": gap}, kept
 
     def trained_on(self, batches: Batches) -> Iterator[Batch]:
         """The steps of a round without the samples that are held out."""
@@ -71,21 +70,17 @@ class FedGA(FedAvg):
             return
         for batch in batches:
             # What a method makes anew in later epochs is held out at the same places.
-            keep = ~self.is_held_out(batch.position % batches.samples)
-            mask = keep.float() if batch.mask is None else batch.mask * keep
-            yield batch.with_mask(mask)
+            yield batch.keeping(~self.is_held_out(batch.position % batches.samples))
 
     def validation_loss(self, task: Task, params: Tree, batches: Batches) -> Tensor:
         """The mean cross-entropy over the samples that are held out; 0 for a client too small to have any."""
         totals, counts = [], []
         with task.evaluation():
             for batch in batches.once():
-                held = self.is_held_out(batch.position).float() if self.held_out else torch.ones_like(batch.y)
-                mask = held if batch.mask is None else held * batch.mask
-                count = mask.sum()
-                loss = cross_entropy(task.logits(params, batch.x), batch.with_mask(mask))
-                totals.append(loss * count)
-                counts.append(count)
+                chosen = self.is_held_out(batch.position) if self.held_out else batch.real > 0
+                held = batch.keeping(chosen)
+                totals.append(cross_entropy(task.logits(params, held.x), held) * held.count)
+                counts.append(held.count)
         return torch.stack(totals).sum() / torch.stack(counts).sum().clamp(min=1)
 
     def is_held_out(self, position: Tensor) -> Tensor:

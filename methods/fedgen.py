@@ -25,11 +25,21 @@ from pydantic import Field
 from torch import Tensor
 from torch.func import vmap
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.fields import option
-from methods.core.numbers import always
-from methods.core.optimisers import Adam
-from methods.core.training import train
+from methods.base import (
+    Adam,
+    Batch,
+    Batches,
+    Loss,
+    Message,
+    Reply,
+    State,
+    Task,
+    Tree,
+    cross_entropy,
+    is_off,
+    option,
+    train_at_server,
+)
 from methods.fedavg import FedAvg
 from methods.shared.losses import class_sums
 from methods.shared.two_layers import new_layers, two_layers
@@ -77,7 +87,7 @@ class FedGen(FedAvg):
         return new_layers(*widths, task.generator("generator")).to(task.device)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if (always(self.alpha, 0) and always(self.beta, 0)) or "generator" not in message:
+        if (is_off(self.alpha) and is_off(self.beta)) or "generator" not in message:
             return super().objective(task, client, message)
         generator, labels = message["generator"], message["labels"]
         weight: Tensor = self.decay ** message["rounds"]
@@ -116,7 +126,7 @@ class FedGen(FedAvg):
 
     def taught(self, task: Task, server: State, models: Sequence[Tree], counts: Tensor) -> Tree:
         """The generator after its steps; `counts` has the clients' samples per class, one row each."""
-        head = [name for name in models[0] if not name.startswith("encoder.")]
+        head = models[0].without(models[0].part("encoder"))
         heads = Tree({name: torch.stack([model[name] for model in models]) for name in head})
         shares = counts / counts.sum(dim=0).clamp(min=1)
 
@@ -132,9 +142,8 @@ class FedGen(FedAvg):
             return taught + self.eta * diversity_loss(batch.x, z)
 
         draws = self.draws(task, int(server["rounds"]), counts.sum(dim=0))
-        return train(
-            server["generator"], loss, draws, Adam(lr=self.server_lr, weight_decay=self.server_weight_decay)
-        )
+        optimiser = Adam(lr=self.server_lr, weight_decay=self.server_weight_decay)
+        return train_at_server(server["generator"], loss, draws, optimiser)
 
     def draws(self, task: Task, number: int, counts: Tensor) -> Iterator[Batch]:
         """Noise and labels for the generator's steps of a round."""

@@ -37,8 +37,8 @@ class FedLC(FedAvg):
         counts = message["label_counts"]
         margins = torch.where(counts > 0, -self.tau * counts.clamp(min=1) ** -0.25, ABSENT)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            calibrated = task.logits(y, batch.x) + margins
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            calibrated = task.logits(params, batch.x) + margins
             if self.sum_over == "all":
                 return cross_entropy(calibrated, batch)
             return batch.mean(loss_over_others(calibrated, batch.y))

@@ -27,10 +27,21 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.fields import option
-from methods.core.optimisers import SGD, Adam
-from methods.core.training import minimise
+from methods.base import (
+    SGD,
+    Adam,
+    Batch,
+    Batches,
+    Loss,
+    Message,
+    Reply,
+    State,
+    Task,
+    Tree,
+    cross_entropy,
+    minimise,
+    option,
+)
 from methods.fedavg import FedAvg
 from methods.shared.losses import on_sphere
 from methods.shared.two_layers import new_layers, two_layers
@@ -70,7 +81,7 @@ class FedLSA(FedAvg):
     def check(self, task: Task) -> None:
         if self.uses_anchors and self.lam > 0:
             task.require_trainable_embeddings()
-        if not self.share_projector and not own_leaves(task):
+        if not self.share_projector and not task.initial.part("projector"):
             raise ValueError("has share_projector = false, but the model has no projector: choose model cnn")
 
     def server(self, task: Task) -> State:
@@ -80,14 +91,14 @@ class FedLSA(FedAvg):
         return state | self.renewed_anchors(task, state["model"], self.anchor_maker(task))
 
     def client(self, task: Task) -> State:
-        return {} if self.share_projector else {"projector": task.initial.only(own_leaves(task))}
+        return {} if self.share_projector else {"projector": task.initial.part("projector")}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         anchors = message.get("anchors")
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            h = self.embed(task, y, batch.x)
-            classified = cross_entropy(self.classify(task, y, h), batch)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            h = self.embed(task, params, batch.x)
+            classified = cross_entropy(self.classify(task, params, h), batch)
             if anchors is None:
                 return classified
             if self.compactness:
@@ -102,14 +113,14 @@ class FedLSA(FedAvg):
         message: Message = {key: server[key] for key in ("model", "anchors") if key in server}
         if self.share_projector:
             return message
-        return message | {"model": server["model"].without(own_leaves(task))}
+        return message | {"model": without_projector(server["model"])}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         if self.share_projector:
             return super().local(task, client, message, batches)
         start = message["model"] | client["projector"]
-        y = task.train(start, self.objective(task, client, message), batches)
-        return {"model": y.without(own_leaves(task))}, {"projector": y.only(own_leaves(task))}
+        trained = task.train(start, self.objective(task, client, message), batches)
+        return {"model": without_projector(trained)}, {"projector": trained.part("projector")}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         averaged = super().aggregate(task, server, replies)
@@ -173,9 +184,9 @@ class FedLSA(FedAvg):
         }
 
 
-def own_leaves(task: Task) -> list[str]:
-    """The projector's parameters and buffers."""
-    return [name for name in task.initial if name.startswith("projector.")]
+def without_projector(model: Tree) -> Tree:
+    """What is shared where every client keeps its projector."""
+    return model.without(model.part("projector"))
 
 
 def anchors_of(maker: Tree) -> Tensor:

@@ -19,9 +19,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Prelude, Reply, State, Task, Tree
-from methods.core.losses import label_losses
-from methods.core.numbers import always
+from methods.base import (
+    Batch,
+    Batches,
+    Loss,
+    Message,
+    Prelude,
+    Reply,
+    State,
+    Task,
+    Tree,
+    is_off,
+    label_losses,
+)
 from methods.fedavg import FedAvg
 from methods.shared.preludes import Download, Upload
 from methods.shared.slopes import with_slopes
@@ -47,7 +57,7 @@ class FedMix(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         means = client.get("means")
-        if always(self.lam, 0) or means is None or len(means["y"]) == 0:
+        if is_off(self.lam) or means is None or len(means["y"]) == 0:
             return super().objective(task, client, message)
 
         def loss(params: Tree, batch: Batch) -> Tensor:
@@ -79,8 +89,8 @@ class MeansUp(Upload):
     group_size: int | Literal["all"]
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        pieces = [(task.floats(batch.x), one_hot(batch.y, task.classes)) for batch in batches.once()]
-        x, y = (torch.cat(part) for part in zip(*pieces, strict=True))
+        own = batches.all()
+        x, y = task.floats(own.x), one_hot(own.y, task.classes)
         order = next(iter(batches)).uniform(len(y)).argsort()
         size = len(y) if self.group_size == "all" else self.group_size
         groups = order[: len(y) - len(y) % size].view(-1, size)

@@ -15,9 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from methods.base import Batches, Message, Reply, State, Task
-from methods.core.optimisers import SGD
-from methods.core.tree import weighted_sum
+from methods.base import SGD, Batches, Message, Reply, State, Task, weighted_sum
 from methods.fedavg import FedAvg
 
 
@@ -37,13 +35,13 @@ class FedNova(FedAvg):
         return reply | {"work": summed_weights(task.optimiser, steps)}, kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        average, x = self.average(replies), server["model"].only(task.trainable)
+        average, model = self.average(replies), task.trained(server["model"])
         work = [float(reply.content["work"]) for reply in replies]
         weights = self.weights(replies)
         common = sum(weight * own for weight, own in zip(weights, work, strict=True))
-        steps = [reply.content["model"].only(task.trainable) - x for reply in replies]
+        steps = [task.trained(reply.content["model"]) - model for reply in replies]
         shares = [weight * common / own for weight, own in zip(weights, work, strict=True)]
-        return {**server, "model": average | (x + weighted_sum(steps, shares))}
+        return {**server, "model": average | (model + weighted_sum(steps, shares))}
 
 
 def summed_weights(optimiser: object, steps: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
+from methods.base import Batch, Loss, Message, State, Task, Tree, cross_entropy, is_off
 from methods.fedavg import FedAvg
 
 
@@ -25,11 +24,11 @@ class FedNTD(FedAvg):
     """τ, the temperature of both softmaxes; 1 as in the paper."""
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.beta, 0):
+        if is_off(self.beta):
             return super().objective(task, client, message)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            logits = task.logits(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            logits = task.logits(params, batch.x)
             with task.evaluation():
                 teacher = task.logits(message["model"], batch.x)
             divergence = batch.mean(not_true_divergence(logits, teacher, batch.y, self.tau))

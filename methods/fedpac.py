@@ -30,8 +30,6 @@ from methods.base import Batch, Batches, Message, Reply, State, Task, Tree, cros
 from methods.fedavg import FedAvg
 from methods.shared.simplex import smallest_form
 
-HEAD = "classifier."
-
 
 class FedPAC(FedAvg):
     label = "FedPAC"
@@ -58,7 +56,7 @@ class FedPAC(FedAvg):
         }
 
     def client(self, task: Task) -> State:
-        return {"head": task.initial.only(name for name in task.initial if name.startswith(HEAD))}
+        return {"head": task.initial.part("classifier")}
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         own = server["heads"].map(lambda leaf: leaf[client_id])
@@ -68,23 +66,23 @@ class FedPAC(FedAvg):
         body, centres, known = message["model"], message["centres"], message["known"]
         sent = class_statistics(task, body, batches)
         with task.evaluation():
-            embedded = [batch._replace(x=task.embed(body, batch.x)) for batch in batches]
+            embedded = [batch.with_inputs(task.embed(body, batch.x)) for batch in batches]
 
-        def head_loss(y: Tree, batch: Batch) -> Tensor:
-            return cross_entropy(task.classify(y, batch.x), batch)
+        def head_loss(params: Tree, batch: Batch) -> Tensor:
+            return cross_entropy(task.classify(params, batch.x), batch)
 
         head = task.train(message["head"], head_loss, embedded * self.head_passes)
 
-        def body_loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.embed(y, batch.x)
+        def body_loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.embed(params, batch.x)
             apart = (z - centres[batch.y]).square().mean(dim=1) * known[batch.y]
             pull = batch.term("pull", self.lam * batch.mean(apart))
             return cross_entropy(task.classify(head, z), batch) + pull
 
-        y = task.train(body, body_loss, batches)
-        now = class_statistics(task, y, batches)
-        reply = {"model": y, "head": head, "h": sent.h, "v": sent.v, "means": now.means, "counts": now.counts}
-        return reply, {"head": head}
+        trained = task.train(body, body_loss, batches)
+        now = class_statistics(task, trained, batches)
+        statistics = {"h": sent.h, "v": sent.v, "means": now.means, "counts": now.counts}
+        return {"model": trained, "head": head, **statistics}, {"head": head}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         content = [reply.content for reply in replies]
@@ -134,8 +132,7 @@ def class_statistics(task: Task, body: Tree, batches: Batches) -> Statistics:
     with task.evaluation():
         for batch in batches.once():
             z = task.embed(body, batch.x)
-            members = (batch.y == classes).to(z.dtype)
-            members = members if batch.mask is None else members * batch.mask
+            members = (batch.y == classes).to(z.dtype) * batch.real
             counts, sums = counts + members.sum(dim=1), sums + members @ z
             square = square + (members.sum(dim=0) * z.square().sum(dim=1)).sum()
     n = counts.sum().clamp(min=1)

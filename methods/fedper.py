@@ -10,13 +10,14 @@ Deviations: the paper may keep more layers than the classifier; here it is the c
 of its own: epochs, batch size and optimiser are the suite's.
 """
 
+from methods.base import Tree
 from methods.fedavg import FedAvg
-from methods.shared.own_part import HEAD, OwnPart
+from methods.shared.own_part import OwnPart
 
 
 class FedPer(OwnPart, FedAvg):
     label = "FedPer"
     neutral = "has no global classifier"
 
-    def is_own(self, name: str) -> bool:
-        return name.startswith(HEAD)
+    def own(self, model: Tree) -> Tree:
+        return model.part("classifier")

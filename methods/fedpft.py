@@ -22,8 +22,8 @@ rate here are ours.
 import torch
 from pydantic import Field
 
-from methods.base import Batches, Message, Prelude, Reply, Samples, State, Task
-from methods.core.optimisers import Adam
+from methods.base import Adam, Batches, Message, Prelude, Reply, Samples, State, Task
+from methods.shared.features import embedded
 from methods.shared.mixtures import Covariance, Mixture, drawn, fitted
 from methods.shared.one_round import OneRound
 from methods.shared.preludes import Upload
@@ -67,9 +67,8 @@ class MixturesUp(Upload):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         method = self.method
-        with task.evaluation():
-            z = torch.cat([task.embed(task.initial, batch.x) for batch in batches.once()]).double()
-        y = torch.cat([batch.y for batch in batches.once()])
+        own = embedded(task, task.initial, batches)
+        z, y = own.x.double(), own.y
         counts = y.bincount(minlength=task.classes)
         shown = torch.nonzero(counts >= method.min_class_count)[:, 0]
         mixtures = [

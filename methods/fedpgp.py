@@ -19,9 +19,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
-from methods.core.training import train
+from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy, is_off
 from methods.modules.clip import GuidedClassifier
 from methods.promptfl import PromptFL
 
@@ -56,21 +54,21 @@ class FedPGP(PromptFL):
         written = task.model.classifier.written
         assert isinstance(written, Tensor)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            scaled = scaled_texts(task, own_words(y.without(FACTORS), y.only(FACTORS)))
-            logits = F.normalize(task.embed(y, batch.x), dim=-1) @ scaled
-            if always(self.mu, 0):
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            scaled = scaled_texts(task, own_words(params.without(FACTORS), params.only(FACTORS)))
+            logits = F.normalize(task.embed(params, batch.x), dim=-1) @ scaled
+            if is_off(self.mu):
                 return cross_entropy(logits, batch)
             own, shared = (
-                F.normalize(each, dim=0).T for each in (scaled, scaled_texts(task, y.without(FACTORS)))
+                F.normalize(each, dim=0).T for each in (scaled, scaled_texts(task, params.without(FACTORS)))
             )
             to_written, to_own = ((shared * other).sum(dim=1) for other in (written, own))
             contrast = F.softplus((to_own - to_written) / self.temperature).mean()
             return cross_entropy(logits, batch) + batch.term("contrast", self.mu * contrast)
 
         start = message["model"] | client["factors"]
-        y = train(start, loss, batches, task.optimiser, {*task.trainable, *FACTORS}, task.mode)
-        return {"model": y.without(FACTORS)}, {"factors": y.only(FACTORS)}
+        trained = task.train(start, loss, batches, also=FACTORS)
+        return {"model": trained.without(FACTORS)}, {"factors": trained.only(FACTORS)}
 
     def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         shared: Tree = server["model"]

@@ -24,9 +24,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy, is_off
 from methods.fedavg import FedAvg
+from methods.shared.features import embedded
 from methods.shared.finch import clustered_prototypes, contrast, prototypes_per_class
 from methods.shared.losses import on_sphere
 from methods.shared.stacked_finch import clusters_by_class
@@ -53,20 +53,20 @@ class FedPLVM(FedAvg):
             task.require_trainable_embeddings()
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.lam, 0) or "centres" not in message:
+        if is_off(self.lam) or "centres" not in message:
             return super().objective(task, client, message)
         centres, classes = message["centres"], message["classes"]
         member = classes == torch.arange(task.classes, device=task.device)[:, None]
         known = member.any(dim=1).to(centres.dtype)
         middle = member.to(centres.dtype) @ centres / member.sum(dim=1, keepdim=True).clamp(min=1)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.embed(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.embed(params, batch.x)
             cosine = (on_sphere(z) * on_sphere(middle)[batch.y]).sum(dim=1)
             correction = 2 * (cosine - 1).square()
             terms = sparse_contrast(z, member[batch.y], centres, self.alpha, self.tau) + correction
             pull = batch.term("prototypes", batch.mean(terms * known[batch.y]))
-            return cross_entropy(task.classify(y, z), batch) + self.lam * pull
+            return cross_entropy(task.classify(params, z), batch) + self.lam * pull
 
         return loss
 
@@ -75,12 +75,8 @@ class FedPLVM(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
-        pieces = list(batches.once())
-        with task.evaluation():
-            z = torch.cat([task.embed(reply["model"], piece.x) for piece in pieces])
-        y = torch.cat([piece.y for piece in pieces])
-        masks = [torch.ones_like(p.y, dtype=torch.float32) if p.mask is None else p.mask for p in pieces]
-        return reply | prototypes_by_class(z, y, torch.cat(masks), task.classes, self.local_prototypes), kept
+        own = embedded(task, reply["model"], batches)
+        return reply | prototypes_by_class(own, task.classes, self.local_prototypes), kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         means = torch.cat([reply.content["prototypes"] for reply in replies], dim=1)
@@ -98,8 +94,9 @@ def sparse_contrast(z: Tensor, own: Tensor, centres: Tensor, alpha: float, tau: 
     return contrast(similarity, own)
 
 
-def prototypes_by_class(z: Tensor, y: Tensor, real: Tensor, classes: int, places: int) -> Message:
+def prototypes_by_class(features: Batch, classes: int, places: int) -> Message:
     """Means (classes × places × D) and sizes of the clusters of each class; size 0: the place is empty."""
+    z, y, real = features.x, features.y, features.real
     clusters = clusters_by_class(z, y, real > 0)
     is_first = (clusters == torch.arange(len(y), device=y.device)) & (real > 0)
     labels = torch.arange(classes, device=y.device)

@@ -7,8 +7,7 @@ Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020, Eq. 2
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree
-from methods.core.numbers import always
+from methods.base import Batch, Loss, Message, State, Task, Tree, is_off
 from methods.fedavg import FedAvg
 
 
@@ -21,12 +20,12 @@ class FedProx(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        if always(self.mu, 0):
+        if is_off(self.mu):
             return plain
-        sent = message["model"].only(task.trainable)
+        sent = task.trained(message["model"])
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            pull = self.mu / 2 * y.only(task.trainable).sqdist(sent)
-            return plain(y, batch) + batch.term("proximal", pull)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            pull = self.mu / 2 * task.trained(params).sqdist(sent)
+            return plain(params, batch) + batch.term("proximal", pull)
 
         return loss

@@ -13,8 +13,6 @@ from torch import Tensor
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
 
-HEAD = "classifier."
-
 
 class FedRep(FedAvg):
     label = "FedRep"
@@ -25,7 +23,7 @@ class FedRep(FedAvg):
     """Passes of the classifier over the round's batches before the representation trains; the paper's 10."""
 
     def check(self, task: Task) -> None:
-        if all(name.startswith(HEAD) for name in task.trainable):
+        if not task.has_trainable_embeddings:
             raise ValueError(
                 "has nothing to share where only the classifier is trained: choose a model with trainable "
                 "features or a trainable projection"
@@ -35,12 +33,12 @@ class FedRep(FedAvg):
         return {"model": task.initial.without(self.client(task)["head"])}
 
     def client(self, task: Task) -> State:
-        return {"head": task.initial.only(name for name in task.initial if name.startswith(HEAD))}
+        return {"head": task.initial.part("classifier")}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         body = message["model"]
         with task.evaluation():
-            embedded = [batch._replace(x=task.embed(body, batch.x)) for batch in batches]
+            embedded = [batch.with_inputs(task.embed(body, batch.x)) for batch in batches]
 
         def head_loss(head: Tree, batch: Batch) -> Tensor:
             return cross_entropy(task.classify(head, batch.x), batch)

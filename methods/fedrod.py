@@ -18,12 +18,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from methods.base import Batch, Batches, Message, State, Task, Tree, cross_entropy
-from methods.core.training import train
 from methods.fedavg import FedAvg
 from methods.shared.label_counts import label_counts
 
 OWN = "own"
-HEAD = "classifier."
 LEAST = 1e-6
 """The count of a class that a client does not have, in the logarithm."""
 
@@ -40,21 +38,21 @@ class FedRoD(FedAvg):
             raise ValueError("adds a linear head to a linear classifier: choose a model that ends in one")
 
     def client(self, task: Task) -> State:
-        return {"head": task.initial.only(name for name in task.initial if name.startswith(HEAD)).zeros()}
+        return {"head": task.initial.part("classifier").zeros()}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         counts = label_counts(batches, task.classes).to(torch.get_default_dtype())
         prior = self.gamma * counts.clamp(min=LEAST).log()
-        own = Tree({f"{OWN}.{name}": leaf for name, leaf in client["head"].items()})
+        own = client["head"].under(OWN)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.embed(y, batch.x)
-            shared = task.classify(y, z)
-            personal = shared.detach() + task.classify(y.below(OWN), z.detach())
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.embed(params, batch.x)
+            shared = task.classify(params, z)
+            personal = shared.detach() + task.classify(params.below(OWN), z.detach())
             return cross_entropy(shared + prior, batch) + cross_entropy(personal, batch, "own_cross_entropy")
 
-        y = train(message["model"] | own, loss, batches, task.optimiser, {*task.trainable, *own}, task.mode)
-        return {"model": y.without(own)}, {"head": y.below(OWN)}
+        trained = task.train(message["model"] | own, loss, batches, also=own)
+        return {"model": trained.without(own)}, {"head": trained.below(OWN)}
 
     def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         shared: Tree = server["model"]

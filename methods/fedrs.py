@@ -10,8 +10,7 @@ the paper's classifier has none.
 import torch
 from pydantic import Field
 
-from methods.base import Batches, Loss, Message, State, Task, cross_entropy
-from methods.core.numbers import always
+from methods.base import Batches, Loss, Message, State, Task, cross_entropy, is_off
 from methods.fedavg import FedAvg
 from methods.shared.label_counts import label_counts
 
@@ -24,13 +23,13 @@ class FedRS(FedAvg):
     """α, the factor of the logits of absent classes; 0.5 as in the paper."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        if always(self.alpha, 1):
+        if is_off(1 - self.alpha):
             return super().local(task, client, message, batches)
         counts = label_counts(batches, task.classes)
         return super().local(task, client, message | {"label_counts": counts}, batches)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.alpha, 1):
+        if is_off(1 - self.alpha):
             return super().objective(task, client, message)
         factors = torch.where(message["label_counts"] > 0, 1.0, self.alpha)
-        return lambda y, batch: cross_entropy(factors * task.logits(y, batch.x), batch)
+        return lambda params, batch: cross_entropy(factors * task.logits(params, batch.x), batch)

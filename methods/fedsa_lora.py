@@ -28,8 +28,8 @@ class FedSALoRA(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         start = message["model"] | client["own"]
-        y = task.train(start, self.objective(task, client, message), batches)
-        return {"model": y.only(message["model"])}, {"own": y.only(client["own"])}
+        trained = task.train(start, self.objective(task, client, message), batches)
+        return {"model": trained.only(message["model"])}, {"own": trained.only(client["own"])}
 
     def parameters(self, task: Task, server: State, client: State | None) -> Tree:
         assert client is not None, "there is no global model"

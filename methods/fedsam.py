@@ -9,8 +9,7 @@ costs two gradients. Batch norm, if any, sees every batch twice.
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Loss, Message, State, Task, Tree
-from methods.core.numbers import always
+from methods.base import Batch, Loss, Message, State, Task, Tree, is_off
 from methods.fedavg import FedAvg
 
 
@@ -23,16 +22,12 @@ class FedSAM(FedAvg):
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
-        if always(self.rho, 0):
+        if is_off(self.rho):
             return plain
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            names = [name for name in y if name in task.trainable]
-            fixed = y.without(names).as_dict()
-            unnoted = batch._replace(terms=None)
-            gradient = task.mode.gradient(plain, names, [y[name] for name in names], fixed, unnoted)
-            uphill = Tree(zip(names, gradient, strict=True)).detach()
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            uphill = task.gradient(params, plain, batch).detach()
             away = self.rho / (uphill.norm() + 1e-12) * uphill
-            return plain(y | (y.only(names) + away), batch)
+            return plain(params | (task.trained(params) + away), batch)
 
         return loss

@@ -17,9 +17,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.optimisers import Group
-from methods.core.training import train
+from methods.base import Batch, Batches, Group, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.fedavg import FedAvg
 from methods.modules.lora import PRIVATE, blocks_of, factors, fresh_branch, lora_layers, require_lora
 from methods.shared.alignment import Alignment, observed
@@ -72,7 +70,7 @@ class FedSDG(FedAvg):
 
     def head(self, task: Task) -> Tree:
         """The initial head, if it is private."""
-        return task.initial.only(name for name in task.initial if self.private_head and name.startswith(HEAD))
+        return task.initial.part(HEAD) if self.private_head else Tree({})
 
     def client(self, task: Task) -> State:
         private = fresh_branch(task.model, task.generator("private adapters"), self.private_init_std)
@@ -105,8 +103,8 @@ class FedSDG(FedAvg):
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         places, own = self.gate_of(task), list(client["private"])
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            shared, private, gates = y.without([*own, GATES]), y.only(own), y[GATES]
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            shared, private, gates = params.without([*own, GATES]), params.only(own), params[GATES]
             logits = task.logits(personal(shared, private, gates, places), batch.x)
             gated = batch.term("gates", self.lam1 * self.gate_cost(gates))
             penalty = gated + batch.term("private", self.lam2 * self.private_cost(private))
@@ -121,10 +119,10 @@ class FedSDG(FedAvg):
         start = message["model"] | head | client["private"] | Tree({GATES: client[GATES]})
         own = [*client["private"], GATES]
         loss = self.objective(task, client, message)
-        y = train(start, loss, batches, optimiser, {*task.trainable, *own}, task.mode)
-        kept: State = {HEAD: y.only(head)} if head else {}
-        kept |= {"private": y.only(client["private"]), GATES: y[GATES]}
-        return {"model": y.only(message["model"])}, kept
+        trained = task.train(start, loss, batches, optimiser, also=own)
+        kept: State = {HEAD: trained.only(head)} if head else {}
+        kept |= {"private": trained.only(client["private"]), GATES: trained[GATES]}
+        return {"model": trained.only(message["model"])}, kept
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         if self.alignment is None:
@@ -142,8 +140,7 @@ class FedSDG(FedAvg):
         if client is None:
             return observed(server["alignment"]) if self.alignment is not None else {}
         m = torch.sigmoid(client[GATES])
-        shared = server["model"].only(task.trainable & server["model"].keys())
-        ratio = client["private"].norm() / shared.norm()
+        ratio = client["private"].norm() / task.trained(server["model"]).norm()
         shares = [(m < 0.1).float().mean(), (m > 0.9).float().mean()]
         # In one piece, since every number that is asked for is a wait for the device.
         *gates, mean, low, high, low_share, high_share, private = torch.cat(

@@ -24,7 +24,6 @@ from pydantic import Field
 from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy
-from methods.core.training import train
 from methods.fedavg import FedAvg
 
 WEIGHT, BIAS = "latent.sigma.weight", "latent.sigma.bias"
@@ -67,18 +66,18 @@ class FedSR(FedAvg):
         return {"model": task.initial | latent.to(task.device)}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            mean, sigma = distribution(task, y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            mean, sigma = distribution(task, params, batch.x)
             z = mean + sigma * batch.normal(*mean.shape)
-            simple = self.l2r * z.square().sum(dim=1) + self.cmi * class_divergence(y, mean, sigma, batch.y)
-            return cross_entropy(task.classify(y, z), batch) + batch.mean(simple)
+            divergence = class_divergence(params, mean, sigma, batch.y)
+            simple = self.l2r * z.square().sum(dim=1) + self.cmi * divergence
+            return cross_entropy(task.classify(params, z), batch) + batch.mean(simple)
 
         return loss
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         loss = self.objective(task, client, message)
-        trained = {*task.trainable, *LATENT}
-        return {"model": train(message["model"], loss, batches, task.optimiser, trained, task.mode)}, {}
+        return {"model": task.train(message["model"], loss, batches, also=LATENT)}, {}
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         mean, sigma = distribution(task, server["model"], x)

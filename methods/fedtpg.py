@@ -11,8 +11,7 @@ Deviations: the public code has GEGLU between these layers, weight decay 1e-5 an
 is GELU, no decay and a constant rate.
 """
 
-from methods.base import Task
-from methods.core.optimisers import SGD, Optimiser
+from methods.base import SGD, Optimiser, Task
 from methods.fedavg import FedAvg
 from methods.modules.clip import PromptedClassifier, PromptGenerator
 

@@ -29,8 +29,8 @@ class FFALoRA(FedAvg):
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         frozen = frozen_factors(task)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            return cross_entropy(task.logits(y | frozen, batch.x), batch)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            return cross_entropy(task.logits(params | frozen, batch.x), batch)
 
         return loss
 

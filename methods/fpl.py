@@ -48,12 +48,12 @@ class FPL(FedAvg):
         known = member.any(dim=1).to(centres.dtype)
         middle = member.to(centres.dtype) @ centres / member.sum(dim=1, keepdim=True).clamp(min=1)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.encode(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.encode(params, batch.x)
             pull = (z - middle[batch.y]).square().mean(dim=1) * known[batch.y]
             cosines = on_sphere(z) @ on_sphere(centres).T / self.tau
             terms = contrast(cosines, member[batch.y]) + pull
-            return cross_entropy(task.logits_from(y, z), batch) + batch.mean(terms)
+            return cross_entropy(task.logits_from(params, z), batch) + batch.mean(terms)
 
         return loss
 

@@ -11,13 +11,14 @@ Deviations: the public code first trains FedAvg for many rounds and begins from 
 the initial weights. No defaults of its own: epochs, batch size and optimiser are the suite's.
 """
 
+from methods.base import Tree
 from methods.fedavg import FedAvg
-from methods.shared.own_part import HEAD, OwnPart
+from methods.shared.own_part import OwnPart
 
 
 class LGFedAvg(OwnPart, FedAvg):
     label = "LG-FedAvg"
     neutral = "has no global representation"
 
-    def is_own(self, name: str) -> bool:
-        return not name.startswith(HEAD)
+    def own(self, model: Tree) -> Tree:
+        return model.without(model.part("classifier"))

@@ -11,9 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
-from methods.core.tree import where
+from methods.base import Batch, Batches, Loss, Message, State, Task, Tree, cross_entropy, is_off, where
 from methods.fedavg import FedAvg
 from methods.shared.losses import on_sphere
 
@@ -34,18 +32,18 @@ class Moon(FedAvg):
         return {"previous": task.initial, "took_part": torch.tensor(False, device=task.device)}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.mu, 0):
+        if is_off(self.mu):
             return super().objective(task, client, message)
         server = message["model"]
         previous = where(client["took_part"], client["previous"], server)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = task.embed(y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = task.embed(params, batch.x)
             with task.evaluation():
                 teachers = [task.embed(teacher, batch.x) for teacher in (server, previous)]
             cosines = torch.stack([(on_sphere(z) * on_sphere(t)).sum(dim=-1) for t in teachers], dim=-1)
             contrast = -(cosines / self.temperature).log_softmax(dim=-1)[:, 0]
-            classified = cross_entropy(task.classify(y, z), batch)
+            classified = cross_entropy(task.classify(params, z), batch)
             return classified + batch.term("contrast", self.mu * batch.mean(contrast))
 
         return loss

@@ -15,20 +15,14 @@ of the suite's optimiser. Deviations: the paper draws three batches per step, wi
 Hessian, and adapts with one step; here a client adapts with as many steps as it trains.
 """
 
-from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, State, Task, Tree
-from methods.core.numbers import Number
-from methods.core.optimisers import SGD, Tensors
-from methods.core.training import Mode
+from methods.base import SGD, Batch, Batches, Loss, Message, Number, State, Task, Tree
 from methods.fedavg import FedAvg
-
-Gradient: TypeAlias = Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
 
 
 class PerFedAvg(FedAvg):
@@ -47,59 +41,43 @@ class PerFedAvg(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         loss = self.objective(task, client, message)
-        own = task.train(message["model"], loss, _unrecorded(batches), SGD(lr=self.alpha))
-        y = task.train(message["model"], self.with_meta_gradient(task, loss), batches)
-        return {"model": y}, {"model": own}
+        adapting = (batch.unrecorded() for batch in batches)
+        own = task.train(message["model"], loss, adapting, SGD(lr=self.alpha))
+        trained = task.train(message["model"], self.with_meta_gradient(task, loss), batches)
+        return {"model": trained}, {"model": own}
 
     def with_meta_gradient(self, task: Task, loss: Loss) -> Loss:
         """The value of the loss, with g in place of its gradient."""
-        gradient = self.meta_gradient(task.mode)
 
-        def meta_loss(w: Tree, batch: Batch) -> Tensor:
-            names = [name for name in w if name in task.trainable]
-            leaves, fixed = [w[name] for name in names], w.without(names).as_dict()
-            g = gradient(loss, names, leaves, fixed, batch._replace(terms=None))
-            along = torch.stack([(a.detach() * b).sum() for a, b in zip(g, leaves, strict=True)]).sum()
-            value = loss(w, batch) if batch.terms is not None else along
+        def meta_loss(params: Tree, batch: Batch) -> Tensor:
+            along = self.meta_gradient(task, params, loss, batch).detach().dot(params)
+            value = loss(params, batch) if batch.terms is not None else along
             return value.detach() + along - along.detach()
 
         return meta_loss
 
-    def meta_gradient(self, mode: Mode) -> Gradient:
+    def meta_gradient(self, task: Task, params: Tree, loss: Loss, batch: Batch) -> Tree:
         """g in place of a plain gradient, computed from plain ones."""
+        first, second = halves(batch)
 
-        def gradient(
-            loss: Loss, names: list[str], w: Tensors, fixed: dict[str, Tensor], batch: Batch
-        ) -> Tensors:
-            def slope(at: Tensors, part: Batch) -> Tensors:
-                return mode.gradient(loss, names, at, fixed, part)
+        def slope_at(step: Number, direction: Tree, part: Batch) -> Tree:
+            return task.gradient(params | plus(task.trained(params), step, direction), loss, part)
 
-            first, second = halves(batch)
-            u = slope(_plus(w, -self.alpha, slope(w, first)), second)
-            if self.variant == "first_order":
-                return u
-            ahead, behind = (slope(_plus(w, step, u), first) for step in (self.delta, -self.delta))
-            curvature = _plus(ahead, -1.0, behind)
-            return _plus(u, -self.alpha / (2 * self.delta), curvature)
-
-        return gradient
+        after_step = slope_at(-self.alpha, task.gradient(params, loss, first), second)
+        if self.variant == "first_order":
+            return after_step
+        ahead, behind = (slope_at(step, after_step, first) for step in (self.delta, -self.delta))
+        return plus(after_step, -self.alpha / (2 * self.delta), plus(ahead, -1.0, behind))
 
 
 def halves(batch: Batch) -> tuple[Batch, Batch]:
     """The batch with only the samples at even places, and with only those at odd places, counted."""
-    odd = torch.arange(len(batch.y), device=batch.y.device) % 2
-    first, second = 1.0 - odd, odd.float()
-    if batch.mask is not None:
-        first, second = first * batch.mask, second * batch.mask
-    return batch.with_mask(first), batch.with_mask(second)
+    odd = torch.arange(len(batch.y), device=batch.y.device) % 2 == 1
+    return batch.keeping(~odd), batch.keeping(odd)
 
 
-def _plus(one: Tensors, factor: Number, other: Tensors) -> Tensors:
+def plus(one: Tree, factor: Number, other: Tree) -> Tree:
+    """one + factor · other, in one operation per leaf."""
     if isinstance(factor, Tensor):
-        return [torch.addcmul(a, b, factor) for a, b in zip(one, other, strict=True)]
-    return [torch.add(a, b, alpha=factor) for a, b in zip(one, other, strict=True)]
-
-
-def _unrecorded(batches: Batches) -> list[Batch]:
-    """The round's batches without the recording of losses, which is the other training's."""
-    return [batch._replace(terms=None) for batch in batches]
+        return one.map(lambda a, b: torch.addcmul(a, b, factor), other)
+    return one.map(lambda a, b: torch.add(a, b, alpha=factor), other)

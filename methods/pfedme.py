@@ -14,9 +14,7 @@ is not used. Deviation: weights by numbers of samples unless `weighting` says un
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, State, Task, Tree
-from methods.core.optimisers import SGD
-from methods.core.tree import where
+from methods.base import SGD, Batch, Batches, Message, State, Task, Tree, where
 from methods.fedavg import FedAvg
 
 
@@ -38,16 +36,15 @@ class PFedMe(FedAvg):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         plain = self.objective(task, client, message)
-        theta = w = message["model"]
-        names = [name for name in w if name in task.trainable]
+        own = shared = message["model"]
         for batch in batches:
-            centre: Tree = w.only(names)
+            centre = task.trained(shared)
 
-            def loss(y: Tree, batch: Batch, centre: Tree = centre) -> Tensor:
-                pull = self.lam / 2 * y.only(names).sqdist(centre)
-                return plain(y, batch) + batch.term("pull", pull)
+            def loss(params: Tree, batch: Batch, centre: Tree = centre) -> Tensor:
+                pull = self.lam / 2 * task.trained(params).sqdist(centre)
+                return plain(params, batch) + batch.term("pull", pull)
 
-            theta = task.train(theta, loss, [batch] * self.inner_steps, SGD(lr=self.personal_lr))
-            moved = theta | (centre - self.outer_lr * self.lam * (centre - theta.only(names)))
-            w = moved if batch.live is None else where(batch.live, moved, w)
-        return {"model": w}, {"model": theta}
+            own = task.train(own, loss, [batch] * self.inner_steps, SGD(lr=self.personal_lr))
+            moved = own | (centre - self.outer_lr * self.lam * (centre - own))
+            shared = moved if batch.live is None else where(batch.live, moved, shared)
+        return {"model": shared}, {"model": own}

@@ -8,8 +8,7 @@ image's. Only the words are trained, by CE, sent, and averaged as in FedAvg. The
 Defaults: SGD with rate 0.001, as in the paper's experiments; its schedule is left out.
 """
 
-from methods.base import Task
-from methods.core.optimisers import SGD, Optimiser
+from methods.base import SGD, Optimiser, Task
 from methods.fedavg import FedAvg
 from methods.modules.clip import ContextWords, PromptedClassifier
 

@@ -16,10 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from methods.base import Batches, Loss, Message, Reply, State, Task, Tree
-from methods.core.fields import option
-from methods.core.optimisers import SGD
-from methods.core.tree import weighted_sum
+from methods.base import SGD, Batches, Loss, Message, Reply, State, Task, Tree, option, weighted_sum
 from methods.fedavg import FedAvg
 
 
@@ -46,7 +43,7 @@ class Scaffold(FedAvg):
         return super().server(task) | self.client(task)
 
     def client(self, task: Task) -> State:
-        return {"control": task.initial.only(task.trainable).zeros()}
+        return {"control": task.trained(task.initial).zeros()}
 
     def down(self, task: Task, server: State, client_id: int) -> Message:
         return dict(server)
@@ -54,32 +51,32 @@ class Scaffold(FedAvg):
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)
         correction = message["control"] - client["control"]
-        return lambda y, batch: plain(y, batch) + batch.term("correction", correction.dot(y))
+        return lambda params, batch: plain(params, batch) + batch.term("correction", correction.dot(params))
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, _ = super().local(task, client, message, batches)
         if self.control_option == "I":
             control = self.gradient(task, message["model"], batches)
         else:
-            moved = (message["model"] - reply["model"]).only(task.trainable)
+            moved = task.trained(message["model"] - reply["model"])
             control = client["control"] - message["control"] + moved / (batches.steps * task.optimiser.lr)
         return reply | {"control_change": control - client["control"]}, {"control": control}
 
     def gradient(self, task: Task, params: Tree, batches: Batches) -> Tree:
         """∇f_i: of the mean cross-entropy over all of the client's samples."""
         loss = super().objective(task, {}, {})
-        total = params.only(task.trainable).zeros()
+        total = task.trained(params).zeros()
         for batch in batches.once():
-            count = len(batch.y) if batch.mask is None else batch.mask.sum()
+            # By a step of rate 1, as ever: `task.gradient` would give the same up to rounding.
             stepped = task.train(params, loss, [batch], SGD(lr=1.0))
-            total = total + count * (params - stepped).only(task.trainable)
+            total = total + batch.count * task.trained(params - stepped)
         return total / batches.samples
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         changes = [reply.content["control_change"] for reply in replies]
-        average, model = self.average(replies), server["model"].only(task.trainable)
+        average, model = self.average(replies), task.trained(server["model"])
         return {
-            "model": average | (model + self.server_lr * (average.only(task.trainable) - model)),
+            "model": average | (model + self.server_lr * (task.trained(average) - model)),
             "control": server["control"] + weighted_sum(changes, [1 / task.clients] * len(changes)),
         }
 

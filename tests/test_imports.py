@@ -40,6 +40,13 @@ FAST = {
     "methods.core.stacking",
 }
 """What authors of methods need not know: how stacks are computed quickly."""
+CLOSER_TO_THE_FRAMEWORK = (
+    "methods.base",
+    "methods.wrappers.base",
+    "methods.wrappers.ggeur",
+)
+"""Not examples for authors: the interface itself, what forwards all of it, and GGEUR, which
+makes its samples when clients come to them."""
 
 FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")
 
@@ -134,6 +141,23 @@ def test_what_makes_stacks_fast_needs_nothing_else_of_methods() -> None:
     files = [file for file in modules("methods") if module_name(file) in FAST]
     assert len(files) == len(FAST)
     assert {name for file in files for name in imports(file, "methods")} <= FAST
+
+
+def test_methods_import_only_what_authors_must_know() -> None:
+    """All of it is in `methods.base`; `methods.core` is for those who work on the framework."""
+    found = []
+    for file in modules("methods"):
+        module = module_name(file)
+        if room_of(module) in ("core", "modules") or module.startswith(CLOSER_TO_THE_FRAMEWORK):
+            continue
+        found += [f"{module} imports {name}" for name in imports(file, "methods") if room_of(name) == "core"]
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found += [
+            f"{module} uses {ast.unparse(node)}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in ("task.mode", "task.computed")
+        ]
+    assert found == []
 
 
 def test_reports_need_only_the_records() -> None:

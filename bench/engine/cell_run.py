@@ -63,7 +63,7 @@ class CellRun:
         self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
-        self._hosts = make_hosts(assembled.problem, config, conditions)
+        self._hosts = make_hosts(assembled.problem, config, conditions, folder)
         self._federation = Federation(assembled.problem, self._hosts.hosts, config.training.participation)
         self._device = assembled.problem.task.device
         use_precision(config.training.precision, self._device)

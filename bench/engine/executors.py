@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from bench.engine.clients.debug import DebugHost
 from bench.engine.conditions import Conditions
 from bench.engine.hosts.base import Hosts
 from bench.engine.hosts.loop import LoopHost
@@ -14,11 +15,12 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
 from bench.models.text_backbone import TextBackbone
+from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from methods.core.tree import size_in_bytes
 from methods.modules.clip import PromptedClassifier
 
-EXECUTORS = ("auto", "loop", "stacked", "ray")
+EXECUTORS = ("auto", "loop", "stacked", "ray", "debug")
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,10 @@ def _padding(problem: Problem) -> float:
     return len(sizes) * max(sizes) / sum(sizes)
 
 
-def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions) -> RunningHosts:
+def make_hosts(
+    problem: Problem, config: CellConfig, conditions: Conditions, folder: CellFolder
+) -> RunningHosts:
+    """The hosts of a cell's clients; `folder` is where the executor `debug` keeps what failed."""
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":
@@ -94,6 +99,9 @@ def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions) -> 
 
         remote = RayHosts(sorted(problem.train), config, conditions)
         return RunningHosts(name, remote, remote.close)
+    if name == "debug":
+        debug = DebugHost(problem, folder, config.cell_id, conditions.data_root)
+        return RunningHosts(name, debug, lambda: None)
     if name == "stacked" and problem.task.has_batch_norm:
         raise UserError("the executor 'stacked' cannot run a model with batch norm; choose 'loop' or 'ray'")
     kind = StackedHost if name == "stacked" else LoopHost

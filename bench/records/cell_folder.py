@@ -8,6 +8,7 @@ model/          the last state of server and clients, where a run was asked to k
 checkpoint/     where the cell stands, until it is done
 result.json     written last: its presence means done
 error.json      why it failed, until it succeeds
+debug/          the arguments of the client's work that failed, with the executor `debug`
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class CellFolder:
     @property
     def model(self) -> Path:
         return self.path / "model"
+
+    @property
+    def failed_arguments(self) -> Path:
+        return self.path / "debug" / "failed_arguments.pt"
 
     @property
     def checkpoints(self) -> Path:
@@ -185,13 +190,15 @@ class CellFolder:
 
     def fail(self, error: BaseException) -> None:
         """Leave the reason beside what the cell has done so far."""
-        summary = " ".join(f"{type(error).__name__}: {error}{_place(error)}".split())
+        notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
+        summary = " ".join(f"{type(error).__name__}: {error}{_place(error)}{notes}".split())
         trace = "".join(traceback.format_exception(error))
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self._error, Failure(error=summary, traceback=trace).model_dump())
 
     def forget_failure(self) -> None:
         self._error.unlink(missing_ok=True)
+        shutil.rmtree(self.failed_arguments.parent, ignore_errors=True)
 
     def remove_checkpoints(self) -> None:
         shutil.rmtree(self.checkpoints, ignore_errors=True)

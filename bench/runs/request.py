@@ -22,7 +22,7 @@ class CellOptions(ComputingRequest):
     """How the cells of a run are computed, and what they leave behind."""
 
     executor: Annotated[
-        Literal["auto", "loop", "stacked", "ray"], Option("How the clients of a cell are computed.")
+        Literal["auto", "loop", "stacked", "ray", "debug"], Option("How the clients of a cell are computed.")
     ] = "auto"
     hosts: Annotated[
         int | None, Option("Host actors per trial with --executor ray; default: 2, or 1 on two cores.")

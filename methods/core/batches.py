@@ -7,7 +7,7 @@ that say which samples and which steps are real.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
@@ -69,9 +69,41 @@ class Batch(NamedTuple):
             raise ValueError("these samples were not taken from a client's own")
         return self.at - self.start
 
-    def with_mask(self, mask: Tensor) -> Batch:
-        """The same batch, in which other samples are real."""
+    @property
+    def real(self) -> Tensor:
+        """1 for every real sample, 0 for padding: what to multiply by before a sum over samples."""
+        return torch.ones(len(self.y), device=self.y.device) if self.mask is None else self.mask
+
+    @property
+    def count(self) -> Tensor:  # type: ignore[override]  # a tuple has a method of this name
+        """How many samples are real; 0 in a step that only pads."""
+        return self.real.sum()
+
+    def keeping(self, chosen: Tensor) -> Batch:
+        """The same batch, in which the samples that are not chosen count as padding."""
+        mask = chosen.float() if self.mask is None else self.mask * chosen
         return self._replace(mask=mask, shares=None)
+
+    def with_inputs(self, x: Tensor) -> Batch:
+        """The same batch with something else in place of x, such as features."""
+        return self._replace(x=x)
+
+    def unrecorded(self) -> Batch:
+        """The same batch for a loss that is not part of the record."""
+        return self._replace(terms=None)
+
+    @staticmethod
+    def joined(pieces: Iterable[Batch]) -> Batch:
+        """One batch of all samples of several, which `Batches.once` gives."""
+        parts = list(pieces)
+        masks, places = ([getattr(part, name) for part in parts] for name in ("mask", "at"))
+        return Batch(
+            torch.cat([part.x for part in parts]),
+            torch.cat([part.y for part in parts]),
+            None if masks[0] is None else torch.cat(masks),
+            stacked=parts[0].stacked,
+            at=None if places[0] is None else torch.cat(places),
+        )
 
     def term(self, name: str, value: Tensor) -> Tensor:
         """The value itself, noted as a term of the client's loss where these are recorded."""
@@ -115,6 +147,9 @@ class Batches(Protocol):
     def once(self) -> Iterator[Batch]:
         """Every sample of the client exactly once, in bounded pieces."""
 
+    def all(self) -> Batch:
+        """Every sample of the client exactly once, in one batch."""
+
 
 class RaggedBatches:
     """One client's batches, cut from its own tensors; `renewed` gives other samples to later epochs."""
@@ -154,6 +189,9 @@ class RaggedBatches:
         at = torch.arange(self.samples, device=self._samples.y.device)
         parts = (torch.split(part, PIECE) for part in (*self._samples, at))
         return (Batch(x, y, at=at) for x, y, at in zip(*parts, strict=True))
+
+    def all(self) -> Batch:
+        return Batch.joined(self.once())
 
 
 class _Steps(NamedTuple):
@@ -234,6 +272,9 @@ class PaddedBatches(NamedTuple):
             x, y = rows(self.x, placed(self.x, at)), rows(self.y, at)
             real = (number < self.samples).to(torch.get_default_dtype())
             yield Batch(x, y, real, stacked=True, at=number)
+
+    def all(self) -> Batch:
+        return Batch.joined(self.once())
 
 
 PIECE = 128

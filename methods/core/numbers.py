@@ -10,9 +10,9 @@ Number: TypeAlias = float | Tensor
 """A hyperparameter; in `local` and in losses it is a tensor where cells with different values are stacked."""
 
 
-def always(number: Number, value: float) -> bool:
-    """Whether the number has this value in all cells that are computed together.
+def is_off(number: Number) -> bool:
+    """Whether the number is 0 in all cells that are computed together.
 
-    For branches that leave out what would change nothing: `if always(self.mu, 0): return plain`.
+    For branches that leave out what would change nothing: `if is_off(self.mu): return plain`.
     """
-    return not isinstance(number, Tensor) and number == value
+    return not isinstance(number, Tensor) and number == 0

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
 from methods.core.list_arithmetic import ListArithmetic, Tensors, add_each
-from methods.core.numbers import Number, always
+from methods.core.numbers import Number, is_off
 
 Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""
@@ -104,11 +104,11 @@ class SGD(_Optimiser):
     """How much of the last step's direction is kept."""
 
     def start(self, params: Tensors) -> Tensors:
-        return [] if always(self.momentum, 0) else [torch.zeros_like(p) for p in params]
+        return [] if is_off(self.momentum) else [torch.zeros_like(p) for p in params]
 
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
         grads = self.clipped(grads, lists)
-        if not always(self.weight_decay, 0):
+        if not is_off(self.weight_decay):
             grads = lists.add(grads, params, alpha=self.weight_decay)
         if memory and lists.is_vector:
             grads = memory = lists.add(grads, memory, alpha=self.momentum)
@@ -136,9 +136,9 @@ class _Adam(_Optimiser):
     def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
         beta1, beta2 = self.betas
         grads = self.clipped(grads, lists)
-        if self.decoupled and not always(self.weight_decay, 0):
+        if self.decoupled and not is_off(self.weight_decay):
             params = self.shrunk(params, rates, lists)
-        elif not always(self.weight_decay, 0):
+        elif not is_off(self.weight_decay):
             grads = lists.add(grads, params, alpha=self.weight_decay)
         if lists.is_vector:
             return self._step_of_vector(params[0], grads[0], memory, rates)

@@ -15,7 +15,7 @@ from torch.func import functional_call
 from methods.core.batches import Batch
 from methods.core.modes import has_modes
 from methods.core.optimisers import Optimiser
-from methods.core.random import generator
+from methods.core.random import derive, generator, normal
 from methods.core.training import ONE_CLIENT, Loss, Mode, train
 from methods.core.tree import Tree
 
@@ -75,10 +75,35 @@ class Task:
         return self.classify(params, self.project(params, z))
 
     def train(
-        self, start: Tree, loss: Loss, batches: Iterable[Batch], optimiser: Optimiser | None = None
+        self,
+        start: Tree,
+        loss: Loss,
+        batches: Iterable[Batch],
+        optimiser: Optimiser | None = None,
+        *,
+        also: Iterable[str] = (),
     ) -> Tree:
-        """The client's steps of this round on `loss(parameters, batch)`, beginning at `start`."""
-        return train(start, loss, batches, optimiser or self.optimiser, self.trainable, self.mode)
+        """The client's steps of this round on `loss(parameters, batch)`, beginning at `start`.
+
+        They move the leaves that the model trains and those named in `also`; other leaves stay, apart from
+        buffers that a layer updates. `optimiser` replaces the client's.
+        """
+        names = {*self.trainable, *also}
+        return train(start, loss, batches, optimiser or self.optimiser, names, self.mode)
+
+    def gradient(self, params: Tree, loss: Loss, batch: Batch) -> Tree:
+        """The gradient of the loss at these parameters, by the leaves that the model trains.
+
+        The record of the round has nothing of it.
+        """
+        trained = self.trained(params)
+        fixed = params.without(trained).as_dict()
+        leaves = self.mode.gradient(loss, list(trained), list(trained.values()), fixed, batch.unrecorded())
+        return Tree(zip(trained, leaves, strict=True))
+
+    def trained(self, tree: Tree) -> Tree:
+        """The leaves of a tree that the model trains: without buffers, and without what a method adds."""
+        return Tree({name: leaf for name, leaf in tree.items() if name in self.trainable})
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -99,7 +124,12 @@ class Task:
                 part.training = mode
 
     def generator(self, stream: str, *keys: int) -> torch.Generator:
+        """A generator that depends on nothing but the seed, the purpose and the keys."""
         return generator(self.seed, stream, *keys)
+
+    def normal(self, stream: str, *shape: int) -> Tensor:
+        """Standard normal numbers that depend on nothing but the seed and the purpose."""
+        return normal(derive(self.seed, stream), 0, shape, self.device)
 
     @cached_property
     def device(self) -> torch.device:

@@ -109,7 +109,7 @@ def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
                 aim.value(batch, params)
-            batch = batch._replace(terms=None)
+            batch = batch.unrecorded()
         grads = aim.unscaled(stacked_gradient(partial(aim.value, batch), params, like=batch.y))
         kit = ONE_BY_ONE_IN_PLACE if are_own and batch.live is None else ONE_BY_ONE
         moved = optimiser.step(params, grads, memory, rates, kit)
@@ -130,7 +130,7 @@ def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimis
         if batch.terms is not None and not in_stack(batch.y):  # no value but this gets out of torch.func.grad
             with torch.no_grad():
                 aim.value(batch, parts_of(vector, shapes))
-            batch = batch._replace(terms=None)
+            batch = batch.unrecorded()
         grads = vector_gradient(partial(aim.value, batch), vector, shapes, like=batch.y, one=one)
         moved = optimiser.step([vector], aim.unscaled([grads]), memory, rates, VECTOR)
         (vector,), memory = moved if batch.live is None else _choose(batch.live, moved, ([vector], memory))
@@ -174,7 +174,15 @@ def train(
 def minimise(start: Tree, loss: Callable[[Tree], Tensor], steps: int, optimiser: Optimiser) -> Tree:
     """Full-gradient descent on a function of the parameters alone, as servers do it."""
     nothing = Batch(torch.empty(0), torch.empty(0))
-    return train(start, lambda params, _: loss(params), repeat(nothing, steps), optimiser)
+    return train_at_server(start, lambda params, _: loss(params), repeat(nothing, steps), optimiser)
+
+
+def train_at_server(start: Tree, loss: Loss, batches: Iterable[Batch], optimiser: Optimiser) -> Tree:
+    """Train every leaf of a network that a server keeps, with one step per batch.
+
+    Always in full precision: the suite's `precision` is about clients.
+    """
+    return train(start, loss, batches, optimiser)
 
 
 def _choose(live: Tensor, new: Any, old: Any) -> Any:

@@ -98,10 +98,19 @@ class Tree(Mapping[str, Tensor]):
         left_out = set(names)
         return Tree({name: leaf for name, leaf in self._leaves.items() if name not in left_out})
 
+    def part(self, submodule: str) -> Tree:
+        """The leaves of one submodule, such as `classifier`, under their full names."""
+        start = submodule + "."
+        return Tree({name: leaf for name, leaf in self._leaves.items() if name.startswith(start)})
+
     def below(self, prefix: str) -> Tree:
         """The leaves of one submodule, named as that submodule names them."""
         start = prefix + "."
         return Tree({name[len(start) :]: leaf for name, leaf in self.items() if name.startswith(start)})
+
+    def under(self, prefix: str) -> Tree:
+        """The same leaves as those of a submodule with this name; `below` undoes it."""
+        return Tree({f"{prefix}.{name}": leaf for name, leaf in self._leaves.items()})
 
     def dot(self, other: Tree) -> Tensor:
         products = [
@@ -130,6 +139,10 @@ class Tree(Mapping[str, Tensor]):
 
     def detach(self) -> Tree:
         return Tree({name: leaf.detach() for name, leaf in self._leaves.items()})
+
+    def clone(self) -> Tree:
+        """Copies of all leaves, for what writes into them, as batch norm does into its buffers."""
+        return Tree({name: leaf.clone() for name, leaf in self._leaves.items()})
 
     def to(self, device: torch.device | str) -> Tree:
         return Tree({name: leaf.to(device) for name, leaf in self._leaves.items()})

@@ -64,8 +64,8 @@ class Alignment(BaseModel):
             return dict(server)
         theta: Tree = server["model"]
         models = [reply.content["model"] for reply in replies]
-        compared = shared_leaves(task.model) if self.cosine_on == "lora" else theta.keys() & task.trainable
-        alpha = self.agreement(theta.only(compared), models)
+        compared = theta.only(shared_leaves(task.model)) if self.cosine_on == "lora" else task.trained(theta)
+        alpha = self.agreement(compared, models)
         weights, fell_back = self.weights(alpha, [reply.samples for reply in replies])
         figures = {
             "clients": torch.tensor([reply.client for reply in replies]),

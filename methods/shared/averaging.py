@@ -4,8 +4,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import Literal
 
-from methods.base import FedAlgorithm, Reply, Tree
-from methods.core.tree import weighted_sum
+from methods.base import FedAlgorithm, Reply, Tree, weighted_sum
 
 
 class Averaging(FedAlgorithm, ABC):

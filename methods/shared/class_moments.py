@@ -15,8 +15,7 @@ def class_moments(task: Task, params: Tree, batches: Batches, fewest: int) -> Me
         for batch in batches.once():
             z = task.embed(params, batch.x).double()
             members = (batch.y == torch.arange(task.classes, device=batch.y.device)[:, None]).double()
-            if batch.mask is not None:
-                members = members * batch.mask
+            members = members * batch.real
             counts = counts + members.sum(dim=1)
             totals = totals + members @ z
             squares = squares + (members[:, :, None] * z).mT @ z

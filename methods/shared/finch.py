@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from methods.core.exchange import State
+from methods.base import State
 from methods.shared.losses import on_sphere
 
 

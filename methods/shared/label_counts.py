@@ -18,7 +18,7 @@ def label_counts(batches: Batches, classes: int) -> Tensor:
     counts = []
     for batch in batches.once():
         members = (batch.y == torch.arange(classes, device=batch.y.device)[:, None]).float()
-        counts.append((members if batch.mask is None else members * batch.mask).sum(dim=1))
+        counts.append((members * batch.real).sum(dim=1))
     return torch.stack(counts).sum(dim=0)
 
 

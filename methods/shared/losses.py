@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from methods.core.batches import Batch
+from methods.base import Batch
 
 
 def on_sphere(vectors: Tensor) -> Tensor:
@@ -15,8 +15,7 @@ def on_sphere(vectors: Tensor) -> Tensor:
 def class_sums(features: Tensor, batch: Batch, classes: int) -> tuple[Tensor, Tensor]:
     """Per class: the sum of the real samples' features, and how many they are."""
     members = (batch.y[:, None] == torch.arange(classes, device=batch.y.device)).to(features.dtype)
-    if batch.mask is not None:
-        members = members * batch.mask[:, None].to(features.dtype)
+    members = members * batch.real[:, None].to(features.dtype)
     return members.T @ features, members.sum(dim=0)
 
 

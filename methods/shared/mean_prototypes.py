@@ -8,9 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.fields import option
-from methods.core.training import train
+from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy, option
 from methods.shared.losses import class_sums, on_sphere, safe_divide
 from methods.shared.prototypes import PrototypeLearning
 from methods.shared.two_layers import new_layers, two_layers
@@ -70,23 +68,29 @@ class MeanPrototypes(PrototypeLearning, ABC):
             return task.initial
         wide = task.model.feature_size
         layers = new_layers(wide, self.projector, wide, task.generator("prototype projector"))
-        named = Tree({f"{LAYERS}.{name}": leaf for name, leaf in layers.items()})
-        return task.initial | named.to(task.device)
+        return task.initial | layers.under(LAYERS).to(task.device)
 
     def plain_objective(self, task: Task) -> Loss:
         if self.projector is None:
             return super().plain_objective(task)
-        return lambda y, batch: cross_entropy(task.logits_from(y, self.features(task, y, batch.x)), batch)
+
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            return cross_entropy(task.logits_from(params, self.features(task, params, batch.x)), batch)
+
+        return loss
 
     def features(self, task: Task, params: Tree, x: Tensor) -> Tensor:
         z = super().features(task, params, x)
         return z if self.projector is None else two_layers(params.below(LAYERS), z)
 
     def fit(self, task: Task, start: Tree, client: State, message: Message, batches: Batches) -> Tree:
-        own = {name for name in start if name.startswith(f"{LAYERS}.")}
-        frozen = {name for name in start if self.freeze_backbone and name.startswith("encoder.")}
-        loss = self.objective(task, client, message)
-        return train(start, loss, batches, task.optimiser, (task.trainable | own) - frozen, task.mode)
+        frozen = task.trained(start.part("encoder")) if self.freeze_backbone else Tree({})
+        objective = self.objective(task, client, message)
+
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            return objective(params | frozen, batch)
+
+        return start | task.train(start.without(frozen), loss, batches, also=start.part(LAYERS))
 
     def attraction(self, z: Tensor, batch: Batch, prototypes: Tensor, known: Tensor) -> Tensor:
         if self.distance == "cosine":

@@ -8,8 +8,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.core.numbers import always
+from methods.base import (
+    Batch,
+    Batches,
+    FedAlgorithm,
+    Loss,
+    Message,
+    Reply,
+    State,
+    Task,
+    Tree,
+    cross_entropy,
+    is_off,
+)
 from methods.shared.averaging import Averaging
 from methods.shared.losses import class_sums, safe_divide
 
@@ -38,13 +49,13 @@ class PrototypeLearning(FedAlgorithm, ABC):
             )
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
-        if always(self.lam, 0) or "prototypes" not in message:
+        if is_off(self.lam) or "prototypes" not in message:
             return self.plain_objective(task)
 
-        def loss(y: Tree, batch: Batch) -> Tensor:
-            z = self.features(task, y, batch.x)
+        def loss(params: Tree, batch: Batch) -> Tensor:
+            z = self.features(task, params, batch.x)
             pull = self.attraction(z, batch, message["prototypes"], message["known"])
-            return cross_entropy(task.logits_from(y, z), batch) + batch.term("pull", self.lam * pull)
+            return cross_entropy(task.logits_from(params, z), batch) + batch.term("pull", self.lam * pull)
 
         return loss
 
@@ -114,8 +125,8 @@ class PrivateNetworks(PrototypeLearning, ABC):
         return {"model": task.initial}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        y = self.fit(task, client["model"], client, message, batches)
-        return self.local_prototypes(task, y, batches), {"model": y}
+        trained = self.fit(task, client["model"], client, message, batches)
+        return self.local_prototypes(task, trained, batches), {"model": trained}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         return {**server, **self.renewed_prototypes(task, server, replies)}
@@ -128,8 +139,8 @@ class AveragedNetworks(PrototypeLearning, Averaging, ABC):
     """Prototypes and weights both travel."""
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
-        y = self.fit(task, message["model"], client, message, batches)
-        return {"model": y} | self.local_prototypes(task, y, batches), {}
+        trained = self.fit(task, message["model"], client, message, batches)
+        return {"model": trained} | self.local_prototypes(task, trained, batches), {}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         renewed = self.renewed_prototypes(task, server, replies)

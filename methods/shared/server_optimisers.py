@@ -27,14 +27,14 @@ class FedOpt(Averaging, ABC):
         """What is added to x, and what is remembered from now on."""
 
     def server(self, task: Task) -> State:
-        return super().server(task) | self.memory(task.initial.only(task.trainable).zeros())
+        return super().server(task) | self.memory(task.trained(task.initial).zeros())
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         average = self.average(replies)
-        delta = (average - server["model"]).only(task.trainable)
+        delta = task.trained(average - server["model"])
         step, memory = self.step(server, delta)
         # x + step seen from the average, so that a step of exactly Δ is FedAvg to the last bit.
-        return {"model": average | (average.only(task.trainable) + (step - delta)), **memory}
+        return {"model": average | (task.trained(average) + (step - delta)), **memory}
 
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return {f"{name}_norm": float(tree.norm()) for name, tree in server.items() if name != "model"}

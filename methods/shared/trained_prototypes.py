@@ -8,9 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Reply, State, Task, Tree
-from methods.core.optimisers import SGD
-from methods.core.training import train
+from methods.base import SGD, Batch, Reply, State, Task, Tree, train_at_server
 from methods.shared.prototypes import PrototypeLearning
 from methods.shared.two_layers import new_layers, two_layers
 
@@ -46,7 +44,7 @@ class TrainedPrototypes(PrototypeLearning, ABC):
             return margin_loss(prototypes_of(maker), batch.x, batch.y, delta)
 
         draws = self.draws(task, int(server["rounds"]), p, y)
-        maker = train(server["maker"], loss, draws, SGD(lr=self.server_lr))
+        maker = train_at_server(server["maker"], loss, draws, SGD(lr=self.server_lr))
         known = held.any(dim=0).to(p.dtype)
         return {
             "maker": maker,

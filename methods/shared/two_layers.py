@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from methods.core.tree import Tree
+from methods.base import Tree
 
 
 def new_layers(inputs: int, hidden: int, outputs: int, draw: Generator) -> Tree:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from methods.core.tree import Tree
+from methods.base import Tree
 
 
 def flattened(model: Tree) -> Tensor:

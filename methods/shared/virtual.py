@@ -8,12 +8,7 @@ from itertools import islice
 import torch
 from torch import Generator, Tensor
 
-from methods.core.batches import Batch, RaggedBatches, Samples
-from methods.core.losses import cross_entropy
-from methods.core.optimisers import Optimiser
-from methods.core.task import Task
-from methods.core.training import train
-from methods.core.tree import Tree
+from methods.base import Batch, Optimiser, Samples, Task, Tree, cross_entropy, train_at_server
 
 
 def symmetric_root(covariance: Tensor) -> Tensor:
@@ -40,12 +35,16 @@ def trained_classifier(
 
     The mini-batches go through all features in a random order, then again in another.
     """
-    own = model.only(name for name in task.trainable if name.startswith("classifier."))
-    loss = lambda params, batch: cross_entropy(task.classify(model | params, batch.x), batch)  # noqa: E731
-    return train(own, loss, islice(_batches(virtual, size, draw), steps), optimiser)
+
+    def loss(params: Tree, batch: Batch) -> Tensor:
+        return cross_entropy(task.classify(model | params, batch.x), batch)
+
+    own = task.trained(model.part("classifier"))
+    return train_at_server(own, loss, islice(_batches(virtual, size, draw), steps), optimiser)
 
 
 def _batches(samples: Samples, size: int, draw: Generator) -> Iterator[Batch]:
     while True:
         order = torch.randperm(len(samples.y), generator=draw).to(samples.y.device)
-        yield from RaggedBatches(samples, [order], size)
+        for step, at in enumerate(order.split(size)):
+            yield Batch(samples.x[at], samples.y[at], key=step)

@@ -28,8 +28,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from methods.base import Batches, Message, Reply, State, Task, Tree
-from methods.core.tree import weighted_sum
+from methods.base import Batches, Message, Reply, State, Task, Tree, weighted_sum
 from methods.wrappers._averages import in_place_of, require_average, sent_model
 from methods.wrappers.base import Wrapper
 
@@ -49,7 +48,7 @@ class FedHEAL(Wrapper):
         return self
 
     def client(self, task: Task) -> State:
-        history = task.initial.only(task.trainable).zeros()
+        history = task.trained(task.initial).zeros()
         return super().client(task) | {"falls": history, "rounds": torch.zeros((), device=task.device)}
 
     def server(self, task: Task) -> State:
@@ -58,7 +57,7 @@ class FedHEAL(Wrapper):
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         reply, kept = super().local(task, client, message, batches)
-        x, y = (each["model"].only(task.trainable) for each in (message, reply))
+        x, y = (task.trained(each["model"]) for each in (message, reply))
         falls, rounds = client["falls"], client["rounds"]
         falling = x.map(lambda before, after: (before - after >= 0).to(before.dtype), y)
         agreement = falling.map(lambda now, share: torch.where(now > 0, share, 1 - share), falls)
@@ -71,9 +70,9 @@ class FedHEAL(Wrapper):
         return reply | {"model": reply["model"] | sent}, kept | history
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
-        x = sent_model(self.trained, task, server["inner"], replies[0]).only(task.trainable)
+        x = task.trained(sent_model(self.trained, task, server["inner"], replies[0]))
         models = [reply.content["model"] for reply in replies]
-        updates = [x - model.only(task.trainable) for model in models]
+        updates = [x - model for model in models]
         weights, changes = self.renewed(server, [reply.client for reply in replies], updates)
         at = torch.tensor([reply.client for reply in replies], device=weights.device)
         shares = (weights[at] / weights[at].sum()).tolist()

@@ -81,12 +81,15 @@ class Standardised:
         means, stds = self.client["means"], self.client["stds"]
         for batch in self.batches:
             chosen = (batch.uniform(len(batch.y), stream=STREAM) * len(means)).long()
-            yield batch._replace(x=standardised(self.task.floats(batch.x), means[chosen], stds[chosen]))
+            yield batch.with_inputs(standardised(self.task.floats(batch.x), means[chosen], stds[chosen]))
 
     def once(self) -> Iterator[Batch]:
         own = self.client["own"]
         for batch in self.batches.once():
-            yield batch._replace(x=standardised(self.task.floats(batch.x), own["mean"], own["std"]))
+            yield batch.with_inputs(standardised(self.task.floats(batch.x), own["mean"], own["std"]))
+
+    def all(self) -> Batch:
+        return Batch.joined(self.once())
 
 
 class StatisticsUp(Upload):

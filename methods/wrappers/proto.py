@@ -21,8 +21,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree
-from methods.core.numbers import always
+from methods.base import Batch, Batches, FedAlgorithm, Loss, Message, Reply, State, Task, Tree, is_off
 from methods.shared.losses import safe_divide
 from methods.shared.prototypes import PrototypeLearning, class_means
 from methods.wrappers.base import Wrapper, inner, outer
@@ -46,7 +45,7 @@ class Proto(Wrapper):
 
     @property
     def trained(self) -> FedAlgorithm:
-        if always(self.lam, 0):
+        if is_off(self.lam):
             return self.inner
         pulled: FedAlgorithm = with_pull(type(self.inner))(**dict(self.inner), pull_weight=self.lam)
         return pulled
@@ -90,10 +89,10 @@ def with_pull(kind: type[FedAlgorithm]) -> Any:
                 return plain  # type: ignore[no-any-return]
             prototypes, known = message["prototypes"], message["known"]
 
-            def loss(y: Tree, batch: Batch) -> Tensor:
-                z = task.encode(y, batch.x)
+            def loss(params: Tree, batch: Batch) -> Tensor:
+                z = task.encode(params, batch.x)
                 pulls = (z - prototypes[batch.y]).square().mean(dim=1) * known[batch.y]
-                value: Tensor = plain(y, batch)
+                value: Tensor = plain(params, batch)
                 return value + batch.term("pull", self.pull_weight * batch.mean(pulls))
 
             return loss

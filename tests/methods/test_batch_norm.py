@@ -136,7 +136,7 @@ def test_batch_norm_is_trained_in_order_and_never_stacked() -> None:
     made = problem(FedAvg())
     assert choose(made)[0] == "loop"
     with pytest.raises(UserError, match="'stacked' cannot run a model with batch norm"):
-        make_hosts(made, None, Conditions(executor="stacked"))  # type: ignore[arg-type]
+        make_hosts(made, None, Conditions(executor="stacked"), None)  # type: ignore[arg-type]
 
 
 def test_a_batch_of_one_without_a_variance_is_refused_beforehand() -> None:

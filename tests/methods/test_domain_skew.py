@@ -12,7 +12,7 @@ from torch.func import vmap
 
 from bench.models.architectures.cnn import CNN
 from bench.models.base import seeded_model
-from methods.base import Samples, Task, Tree
+from methods.base import Batch, Samples, Task, Tree
 from methods.fedavg import FedAvg
 from methods.fedplvm import FedPLVM, prototypes_by_class
 from methods.shared.finch import finch
@@ -79,7 +79,7 @@ def test_classes_are_clustered_apart_padding_is_left_out_and_clients_can_be_stac
 def test_local_prototypes_are_the_means_of_clusters() -> None:
     z = torch.randn(20, 4, generator=draw(3))
     y = torch.arange(20) % 2
-    found = prototypes_by_class(z, y, torch.ones(20), CLASSES, places=9)
+    found = prototypes_by_class(Batch(z, y), CLASSES, places=9)
     for label in range(2):
         own = z[y == label]
         clusters = finch(own)
@@ -87,7 +87,7 @@ def test_local_prototypes_are_the_means_of_clusters() -> None:
         there = found["prototypes"][label, found["counts"][label] > 0]
         np.testing.assert_allclose(there, means, atol=1e-6)
     assert found["counts"].sum(dim=1).tolist() == [10, 10, 0]
-    merged = prototypes_by_class(z, y, torch.ones(20), CLASSES, places=1)
+    merged = prototypes_by_class(Batch(z, y), CLASSES, places=1)
     np.testing.assert_allclose(merged["prototypes"][0, 0], z[y == 0].mean(dim=0), atol=1e-6)
 
 

@@ -26,7 +26,7 @@ def test_fedala_learns_where_to_start_between_both_models(layers: Any) -> None:
     method = FedALA(eta=2.0, passes=2, layers=layers)
 
     def own(task: Any) -> Any:
-        return {"model": shifted(0.5)(task), "weights": task.initial.only(method.names(task)).zeros() + 0.7}
+        return {"model": shifted(0.5)(task), "weights": method.mixed_layers(task).zeros() + 0.7}
 
     done = mlp_round(method, own)
     task, sent, old, weights = done.task, done.message["model"], done.state["model"], done.state["weights"]

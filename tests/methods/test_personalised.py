@@ -10,7 +10,6 @@ from torch import nn
 
 from methods.apfl import APFL
 from methods.base import Batch, Tree, cross_entropy
-from methods.core.training import ONE_CLIENT
 from methods.fedavg import FedAvg
 from methods.fedper import FedPer
 from methods.fedrod import FedRoD
@@ -95,25 +94,23 @@ def test_the_hessian_free_gradient_is_that_of_the_loss_after_a_step() -> None:
     task, alpha = done.task, 0.3
     model = task.model.double()
     batch = Batch(done.x.double(), done.y)
-    w = [leaf.double() for leaf in task.initial.values()]
-    names = list(task.initial)
+    w = task.initial.map(torch.Tensor.double)
+    names = list(w)
 
     def loss(params: Tree, part: Batch) -> torch.Tensor:
         return cross_entropy(torch.func.functional_call(model, params.as_dict(), (part.x,)), part)
 
-    leaves = [leaf.clone().requires_grad_() for leaf in w]
+    leaves = [leaf.clone().requires_grad_() for leaf in w.values()]
     first, second = halves(batch)
     inner = torch.autograd.grad(loss(Tree(zip(names, leaves, strict=True)), first), leaves, create_graph=True)
     after = [leaf - alpha * each for leaf, each in zip(leaves, inner, strict=True)]
     exact = torch.autograd.grad(loss(Tree(zip(names, after, strict=True)), second), leaves)
     found = {
-        variant: PerFedAvg(alpha=alpha, delta=1e-4, variant=variant).meta_gradient(ONE_CLIENT)(
-            loss, names, w, {}, batch
-        )
+        variant: PerFedAvg(alpha=alpha, delta=1e-4, variant=variant).meta_gradient(task, w, loss, batch)
         for variant in ("hessian_free", "first_order")
     }
     gaps = {
-        variant: max(float((a - b).abs().max()) for a, b in zip(grads, exact, strict=True))
+        variant: max(float((a - b).abs().max()) for a, b in zip(grads.values(), exact, strict=True))
         for variant, grads in found.items()
     }
     assert gaps["hessian_free"] < 1e-6 < 1e-3 < gaps["first_order"]

@@ -11,6 +11,7 @@ from bench.contract.rule import Rule
 from bench.contract.runs import SOME, SplitHosts, run, standing
 from bench.contract.stage import ADAM, BATCH, MOMENTUM, PLAIN, refusal_of
 from bench.contract.subject import ROUNDS, NotApplicableError, Subject, raised
+from bench.engine.clients.debug import DebugHost
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
@@ -96,6 +97,20 @@ def _hosts(subject: Subject) -> Iterator[str]:
         )
     elif records != expected.records:
         yield "clients on two hosts leave other records than on one: observe depends on something outside"
+    else:
+        yield from _debugged(subject)
+
+
+def _debugged(subject: Subject) -> Iterator[str]:
+    problem = subject.problem_of_its_own()
+    host = DebugHost(problem)
+    try:
+        found = standing(run(problem, host, ROUNDS, SOME), host)
+    except Exception as error:
+        yield f"the executor debug stops where others do not: {raised(subject, error)}"
+        return
+    if changed := differing(subject.course.standing, found):
+        yield f"the executor debug comes to other results than loop ({some(changed)})"
 
 
 def _advanced(problem: Problem, hosts: SplitHosts) -> tuple[Federation, list[dict[str, object]]]:
@@ -111,7 +126,7 @@ EXECUTORS = Rule(
 )
 HOSTS = Rule(
     "hosts",
-    "Clients that are spread over hosts, as with the executor ray, come to the same results bit for bit.",
+    "Clients that are spread over hosts (executor ray) or debugged come to the same results bit for bit.",
     "Purity",
     _hosts,
 )

@@ -47,6 +47,9 @@ class FilledBatches:
     def once(self) -> Iterator[Batch]:
         return (self._filled(batch) for batch in self._inner.once())
 
+    def all(self) -> Batch:
+        return Batch.joined(self.once())
+
     def _filled(self, batch: Batch) -> Batch:
         if batch.mask is None:
             return batch
@@ -79,7 +82,7 @@ def _padding(subject: Subject) -> Iterator[str]:
     if changed := gaps(one, other, tolerance=1e-6):
         yield (
             f"local lets padding count: {some(list(changed))} changes by up to {max(changed.values()):.2g} "
-            "when only samples that pad a batch change; use batch.mean(per_sample) or batch.mask"
+            "when only samples that pad a batch change; use batch.mean(per_sample) or batch.real"
         )
 
 

@@ -23,7 +23,7 @@ from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.variation import Setting
 from bench.memory import available_bytes
-from methods.base import Message, Reply, SamplesByIndex, State, Task
+from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
 from methods.core.optional import MakesSamples, separates_rounds
@@ -118,6 +118,15 @@ def merged(state: State, changes: State) -> State:
     }
 
 
+class Arguments(NamedTuple):
+    """What a method's `local` is called with."""
+
+    task: Task
+    client: State
+    message: Message
+    batches: Batches
+
+
 class Work(NamedTuple):
     """What a client has computed: its reply, and what changed of its private state."""
 
@@ -155,17 +164,30 @@ class Host(ABC):
 
     def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Work:
         """What one client computes by itself."""
+        in_round = phase == len(self._exchanges) - 1
+        terms = LossTerms() if in_round and self.problem.task.records_losses else None
+        arguments = self.arguments(phase, number, client, message, samples, terms)
+        content, state = self._exchanges[phase].local(*arguments)
+        return Work(client, len(samples.y), content, state, None if terms is None else terms.means())
+
+    def arguments(
+        self,
+        phase: int,
+        number: int,
+        client: int,
+        message: Message,
+        samples: Samples,
+        terms: LossTerms | None = None,
+    ) -> Arguments:
+        """What `local` of an exchange is called with; `terms` is where the terms of the loss are noted."""
         problem = self.problem
         in_round = phase == len(self._exchanges) - 1
-        terms = LossTerms() if in_round and problem.task.records_losses else None
         prepare = problem.recipe.preparation(terms) if in_round else None
         orders = sent_orders(problem.orders(client, number, len(samples.y)), samples.y.device)
         renewed = partial(self.made, client, number) if self.resamples else None
         key = problem.key(client, number)
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
-        task = self.task_in(number)
-        content, state = self._exchanges[phase].local(task, self.state(client), message, batches)
-        return Work(client, len(samples.y), content, state, None if terms is None else terms.means())
+        return Arguments(self.task_in(number), self.state(client), message, batches)
 
     def judged(self, works: Sequence[Work]) -> list[Reply]:
         """The replies of clients, each with whether it can be used; asked of all at once.

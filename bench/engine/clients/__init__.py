@@ -1,0 +1,1 @@
+"""How the work of a round's clients is computed."""
