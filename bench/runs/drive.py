@@ -39,7 +39,8 @@ def drive(
         from bench.scheduling.cluster import nodes, settled, start_ray
         from bench.scheduling.resources import Resources
 
-        start_ray(address)
+        if joined := start_ray(address):
+            observer.say(joined)
         resources = settled(resources or Resources())
         if len(nodes()) > 1:
             observer.say(resources.in_words(nodes()))
@@ -60,8 +61,8 @@ def drive(
             title = f"{plan.suite.suite} v{plan.suite.version}"
             title += f", shard {plan.shard}" if plan.shard else ""
             with observer.view(title, items, len(plan.own) - len(pending)) as view:
-                joined = address is not None
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
+                watcher = _Watcher(view, recording)
+                run_cells(plan.folder, pending, conditions, resources, watcher, address is not None)
 
 
 def _held(plan: Plan) -> AbstractContextManager[None]:

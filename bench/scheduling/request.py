@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench.engine.conditions import Conditions
 from bench.records.provenance import commit
 from bench.scheduling import head
+from bench.scheduling.joining import check_address
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.validation import above_zero, at_least, gpu_share
@@ -35,7 +36,7 @@ class Request(ABC):
     max_concurrent: int | None = None
     """Maximum number of concurrent trials; None: as many as fit."""
     address: str | None = None
-    """Address of a running Ray cluster, or "auto"; None: this machine alone."""
+    """HOST:PORT of a running Ray cluster, or "auto" for the one on this machine; None: Ray is started."""
     tracking_uri: str | None = None
     """MLflow tracking URI; None: SQLite in `out`."""
     checkpoint_every: float = 15
@@ -48,6 +49,7 @@ class Request(ABC):
         at_least(1, rounds=self.rounds, max_concurrent=self.max_concurrent)
         above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
         gpu_share(self.gpus_per_trial)
+        check_address(self.address)
 
     @property
     @abstractmethod

@@ -132,7 +132,8 @@ def _run(
     from bench.search.driver import run_searches
     from bench.search.running import Assignment
 
-    start_ray(request.address)
+    if joined := start_ray(request.address):
+        observer.say(joined)
     resources, processes = _resources(request, observer)
     with searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view:
         assignments = []
@@ -140,8 +141,8 @@ def _run(
             over = partial(conclusions.begin, each.search, each.checksum)
             watcher = SearchWatcher(each.search, view, tracker, background, over)
             assignments.append(Assignment(each.search, journal, limits, each.conditions, watcher))
-        joined = request.address is not None
-        lost = run_searches(assignments, resources, processes, request.seconds(), joined)
+        on_cluster = request.address is not None
+        lost = run_searches(assignments, resources, processes, request.seconds(), on_cluster)
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
     return [losses.get(each.search.directory, 0) for each in checked]
 
