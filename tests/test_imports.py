@@ -15,6 +15,7 @@ from tests.kit.places import REPOSITORY
 FOUNDATIONS = {"errors", "words", "registry", "validation", "memory"}
 ORDER = [
     FOUNDATIONS,
+    {"startup"},
     {"records"},
     {"data", "models", "encoders"},
     {"suite"},

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -18,6 +19,7 @@ from bench.scheduling.joining import refuse_private, shared_cluster
 from bench.scheduling.node_versions import check_versions
 from bench.scheduling.ray_instances import ask
 from bench.scheduling.resources import Resources, nodes_in_words
+from bench.startup.shadowed_packages import refuse_packages_in
 
 _known_shared: set[str] = set()
 """Addresses of clusters that this process has joined."""
@@ -30,6 +32,7 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
     """
     for name, level in (("ray", logging.ERROR), ("ray.tune", logging.CRITICAL)):
         logging.getLogger(name).setLevel(level)
+    refuse_packages_in(Path.cwd())  # Ray puts it first in the workers' path
     joined = None
     if ray.is_initialized():
         if address is not None:
