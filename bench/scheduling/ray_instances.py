@@ -6,6 +6,7 @@ this file is also a program: it asks in a process that prints nothing and is end
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +86,7 @@ def _answer(addresses: list[str]) -> None:
 
     def say(address: str) -> None:
         if access := _access(address):
-            print(address, access, flush=True)
+            os.write(1, f"{address} {access}\n".encode())  # whole lines, whoever else writes or is ended
 
     with ThreadPoolExecutor() as pool:  # one that hangs holds up no other
         list(pool.map(say, addresses))
