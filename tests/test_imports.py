@@ -29,7 +29,7 @@ ORDER = [
 """The rooms of `bench` from the ground up: a room imports from its own level and from those below it."""
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
-METHODS = [{"core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
+METHODS = [{"core", "fast"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
 FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from methods.core.numbers import Number, always
 from methods.core.stacking import levels_of, outside, stack_of, stretched
+from methods.fast import tensor_lists
 
 Tensors: TypeAlias = list[Tensor]
 Rates: TypeAlias = Sequence[Number] | Tensor
@@ -45,12 +46,12 @@ class Kit(NamedTuple):
 
 
 def _add_into_lists(target: Tensors, other: Tensors, alpha: float) -> Tensors:
-    torch._foreach_add_(target, other, alpha=alpha)
+    tensor_lists.add_(target, other, alpha=alpha)
     return target
 
 
 def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
-    torch._foreach_mul_(target, factor)
+    tensor_lists.mul_(target, factor)
     return target
 
 
@@ -102,7 +103,7 @@ def _norm_of_lists(tensors: Tensors) -> Tensor:
 
 
 IN_PLACE = Kit(
-    add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
+    add=lambda a, b, alpha: tensor_lists.add(a, b, alpha=alpha),
     add_into=_add_into_lists,
     add_over=_add_into_lists,
     scale_into=_scale_into_lists,
