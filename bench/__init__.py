@@ -68,6 +68,9 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import what is asked for, when it is asked for."""
     if name in _HOMES:
+        from bench.startup.shadowed_packages import refuse_shadowed_packages
+
+        refuse_shadowed_packages()
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in ("data", "models"):
         return importlib.import_module(f"bench.{name}")

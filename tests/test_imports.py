@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.kit.places import REPOSITORY
 FOUNDATIONS = {"errors", "words", "registry", "request", "validation", "memory"}
 ORDER = [
     FOUNDATIONS,
+    {"startup"},
     {"records"},
     {"data", "models", "encoders"},
     {"suite"},
@@ -28,7 +30,7 @@ ORDER = [
 """The rooms of `bench` from the ground up: a room imports from its own level and from those below it."""
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
-METHODS = [{"core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
+METHODS = [{"core", "fast"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
 FAST = {
@@ -47,6 +49,32 @@ CLOSER_TO_THE_FRAMEWORK = (
 )
 """Not examples for authors: the interface itself, what forwards all of it, and GGEUR, which
 makes its samples when clients come to them."""
+UNTIL_A_METHOD_IS_LOADED = "torch until a method is loaded"
+"""A statement that only an import can test: see `test_what_comes_first_is_light`."""
+TERMINALS = ("bench.cli", "click", "rich", "typer")
+MEANING = {
+    "the command line": TERMINALS,
+    "terminals": TERMINALS,
+    "tables": ("reports.report", "reports.tables"),
+    "training": ("bench.engine", "methods", "torch"),
+    "suite files": (
+        "bench.suite.loading",
+        "bench.suite.model",
+        "bench.suite.planning",
+        "bench.suite.yaml_files",
+    ),
+    "single methods": tuple(
+        f"methods.{file.stem}"
+        for file in (REPOSITORY / "methods").iterdir()
+        if file.name not in ("__init__.py", "__pycache__", "core", "fast", "modules")
+    ),
+    "Ray": ("ray",),
+    "Ray Tune": ("ray.air", "ray.train", "ray.tune"),
+    "torch": ("torch",),
+    "`bench`": ("bench",),
+    "`methods`": ("methods",),
+}
+"""Modules that somebody imports who knows of what ARCHITECTURE.md says they know nothing of."""
 
 FOR_REPORTS = ("bench.errors", "bench.records", "bench.suite.loading", "bench.words")
 
@@ -55,15 +83,20 @@ def modules(package: str) -> list[Path]:
     return sorted((REPOSITORY / package).rglob("*.py"))
 
 
-def imports(file: Path, package: str) -> Iterator[str]:
-    """The modules of a package that a file imports, wherever in the file; not for type checking alone."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    for_types = {
+def _for_types(tree: ast.Module) -> set[int]:
+    """Nodes that only type checkers read."""
+    return {
         id(node)
         for block in ast.walk(tree)
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
+
+
+def imports(file: Path, package: str) -> Iterator[str]:
+    """The modules of a package that a file imports, wherever in the file; not for type checking alone."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for_types = _for_types(tree)
     for node in ast.walk(tree):
         if id(node) in for_types:
             continue
@@ -71,6 +104,47 @@ def imports(file: Path, package: str) -> Iterator[str]:
             yield node.module
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name.split(".")[0] == package)
+
+
+def imported_names(file: Path) -> Iterator[str]:
+    """All that a file imports, as `module.name` where it takes a name from a module."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for_types = _for_types(tree)
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def rooms_and_what_they_do_not_know() -> list[tuple[list[str], str]]:
+    """The rows of the table in ARCHITECTURE.md: paths of the rooms, and the last column."""
+    text = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("| knows nothing of |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    rows = []
+    for line in table.splitlines():
+        rooms, _, unknown = line.strip("|").split("|")
+        paths = [name.rstrip("/") for name in re.findall(r"`([^`]+)`", rooms)]
+        rows.append(
+            ([path if (REPOSITORY / path).exists() else f"bench/{path}" for path in paths], unknown.strip())
+        )
+    return rows
+
+
+def statements() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Room, what it knows nothing of, and the modules that this means."""
+    above: list[str] = []
+    for rooms, unknown in rooms_and_what_they_do_not_know():
+        for room in rooms:
+            for what in filter(None, unknown.split(", ")):
+                if what == "everything above":
+                    yield room, what, tuple(each.removesuffix(".py").replace("/", ".") for each in above)
+                elif what != UNTIL_A_METHOD_IS_LOADED:
+                    assert what in MEANING, f"say in MEANING what it is to know nothing of '{what}'"
+                    yield room, what, MEANING[what]
+        above += rooms
 
 
 def room_of(module: str) -> str:
@@ -171,10 +245,35 @@ def test_reports_need_only_the_records() -> None:
     assert found == []
 
 
+@pytest.mark.parametrize(("room", "what", "unknown"), statements())
+def test_rooms_know_nothing_of(room: str, what: str, unknown: tuple[str, ...]) -> None:
+    files = modules(room) if (REPOSITORY / room).is_dir() else [REPOSITORY / room]
+    assert files
+    allowed = FOR_REPORTS if room == "reports" else ()
+    found = [
+        f"{module_name(file)} imports {name}"
+        for file in files
+        for name in imported_names(file)
+        if f"{name}.".startswith(tuple(f"{each}." for each in unknown)) and not name.startswith(allowed)
+    ]
+    assert found == []
+
+
+def test_the_table_of_rooms_is_complete() -> None:
+    listed = {path for rooms, _ in rooms_and_what_they_do_not_know() for path in rooms}
+    packages = {
+        f"bench/{file.name}"
+        for file in (REPOSITORY / "bench").iterdir()
+        if not file.name.startswith("__") and file.suffix in ("", ".py")
+    }
+    assert listed - {"methods", "reports", "search_spaces"} == packages
+
+
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [
         ("bench", {"torch", "ray", "mlflow", "numpy", "pandas", "matplotlib", "optuna"}),
+        ("bench.suite.planning, bench.suite.overrides", {"torch", "ray", "mlflow", "optuna"}),
         ("bench.runs.request", {"torch", "ray", "mlflow", "optuna"}),
         ("bench.search.request", {"torch", "ray", "mlflow", "optuna"}),
     ],

@@ -29,6 +29,7 @@ from bench.cli import (
     watch,
 )
 from bench.errors import UserError, mendable
+from bench.startup.shadowed_packages import refuse_shadowed_packages
 from bench.words import one_line
 
 app = typer.Typer(
@@ -85,6 +86,7 @@ app.command()(speed.speed)
 def main() -> None:
     """Entry point: mistakes of the user become one sentence and exit code 2."""
     try:
+        refuse_shadowed_packages()
         app()
     except (UserError, OSError) as error:
         problem = mendable(error)

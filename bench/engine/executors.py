@@ -21,6 +21,14 @@ from methods.core.tree import size_in_bytes
 from methods.modules.clip import PromptedClassifier
 
 EXECUTORS = ("auto", "loop", "stacked", "ray", "debug")
+CONVOLUTIONS = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ def choose(problem: Problem) -> tuple[str, str]:
         return "loop", "a text tower has work enough with one client, and a stack of them takes much memory"
     if isinstance(task.model.encoder, TextBackbone):
         return "loop", "a language model has work enough with one client"
-    convolutions = [m for m in task.model.modules() if isinstance(m, nn.modules.conv._ConvNd)]
+    convolutions = [m for m in task.model.modules() if isinstance(m, CONVOLUTIONS)]
     if not convolutions:
         return "stacked", "a model without convolutions runs fastest stacked"
     if any(layer.weight.requires_grad for layer in convolutions):
@@ -74,12 +82,17 @@ def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
     if name != "stacked":
         return 1, f"the executor {name} computes one cell at a time"
     task = problem.task
-    if any(module._parameters and not isinstance(module, nn.Linear) for module in task.model.modules()):
+    if any(_has_weights(module) and not isinstance(module, nn.Linear) for module in task.model.modules()):
         return 1, "in a deep model cells share too little"  # `vit_mini`: 2 to 7 % for 3.6 × the memory
     clients = task.per_round or len(problem.train)
     room = STACK_BYTES // (COPIES * clients * size_in_bytes(task.initial))
     why = "cells with other hyperparameters share their samples, and other seeds join them"
     return max(1, min(MOST_CELLS, room)), why
+
+
+def _has_weights(module: nn.Module) -> bool:
+    """Whether it has parameters that belong to no module inside it."""
+    return next(module.parameters(recurse=False), None) is not None
 
 
 def _padding(problem: Problem) -> float:

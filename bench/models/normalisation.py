@@ -15,7 +15,7 @@ def with_group_norm(network: nn.Module, groups: int) -> int:
     found = [
         (name, layer)
         for name, layer in network.named_modules()
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm)
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d | nn.SyncBatchNorm)
     ]
     for name, layer in found:
         if type(layer) is not nn.BatchNorm2d:

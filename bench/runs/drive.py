@@ -60,7 +60,8 @@ def _joined(cells: Sequence[PlannedCell], request: RunRequest, observer: Observe
     """Start Ray or join the cluster; returns what a trial has there."""
     from bench.scheduling.cluster import nodes, settled, start_ray
 
-    start_ray(request.address)
+    if joined := start_ray(request.address):
+        observer.say(joined)
     resources = settled(request.resources())
     if request.address is not None:
         check_precisions((cell.config for cell in cells), device_in_cluster(resources.gpus or 0.0))

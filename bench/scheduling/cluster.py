@@ -6,7 +6,9 @@ import logging
 import signal
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -14,39 +16,79 @@ import ray
 from bench.engine.devices import gpus_per_trial
 from bench.errors import UserError
 from bench.scheduling import head
+from bench.scheduling.joining import refuse_private, shared_cluster
 from bench.scheduling.node_versions import check_versions
+from bench.scheduling.ray_instances import ask
 from bench.scheduling.resources import Resources, nodes_in_words
+from bench.startup.shadowed_packages import refuse_packages_in
+
+_known_shared: set[str] = set()
+"""Addresses of clusters that this process has joined."""
 
 
-def start_ray(address: str | None = None, cpus: int | None = None, gpus: float | None = None) -> None:
-    """Join the cluster at this address, or start Ray on this machine alone."""
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    if address is not None:
-        _refuse_client(address)
-        _refuse_dead(address)
-    if not ray.is_initialized():
-        _start(address, cpus, gpus)
+def start_ray(address: str | None = None, cpus: int | None = None, gpus: float | None = None) -> str | None:
+    """Join the cluster at this address, or start Ray on this machine only.
+
+    Returns a sentence about the cluster if this call has joined one.
+    """
+    for name, level in (("ray", logging.ERROR), ("ray.tune", logging.CRITICAL)):
+        logging.getLogger(name).setLevel(level)
+    refuse_packages_in(Path.cwd())  # Ray puts it first in the workers' path
+    joined = None
+    if ray.is_initialized():
+        if address is not None:
+            _refuse_own()
+    elif address is not None:
+        joined = _join(address)
+    else:
+        _start(cpus, gpus)
     check_versions(_alive())
+    return joined
 
 
-def _start(address: str | None, cpus: int | None, gpus: float | None) -> None:
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    address = address or head.address()
-    if address is None:
-        options |= {"include_dashboard": False, "num_cpus": cpus, "num_gpus": gpus}
+def _join(address: str) -> str:
+    found = shared_cluster(address)
     try:
-        ray.init(address=address or "local", **options)
+        _connect(found)
     except ConnectionError as error:
-        raise UserError(
-            f"no Ray cluster at '{address}': {' '.join(str(error).split())}; if there is one, it may ask "
-            "for a token: set RAY_AUTH_MODE=token, with the token in ~/.ray/auth_token"
-        ) from None
+        raise UserError(f"no Ray cluster at '{found}': {' '.join(str(error).split())}") from None
+    _known_shared.add(_current_address())
+    kinds = [kind for kind in ("CPU", "GPU") if any(node.get(kind) for node in nodes())]
+    return f"joined the Ray cluster at {found}: {nodes_in_words(nodes(), kinds)}"
+
+
+def _refuse_own() -> None:
+    """Refuse a Ray that this process has started for itself, although it was told to join a cluster."""
+    address = _current_address()
+    if address not in _known_shared:
+        for instance in ask(address):
+            refuse_private(instance)
+        _known_shared.add(address)
+
+
+def _current_address() -> str:
+    address: str = ray.get_runtime_context().gcs_address
+    return address
+
+
+def _start(cpus: int | None, gpus: float | None) -> None:
+    """Connect to the Ray that was begun beside the imports, or else start it now."""
+    if began := head.address():
+        with suppress(ConnectionError):  # it has died just now
+            _connect(began)
+            return
+    try:
+        _connect("local", include_dashboard=False, num_cpus=cpus, num_gpus=gpus)
     except Exception as error:
         if "timed out during startup" not in str(error):  # Ray has no class for it
             raise
         raise UserError(
             "Ray did not start within 30 s: is the machine too busy? run it again later"
         ) from None
+
+
+def _connect(address: str, **options: Any) -> None:
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     _keep_quiet()
     if threading.current_thread() is threading.main_thread():
         # As for Ctrl-C; Ray's own handler would abort the process in the middle of a write.
@@ -61,28 +103,6 @@ def _keep_quiet() -> None:
     from ray._private import worker
 
     worker.print_to_stdstream = lambda *_, **__: None
-
-
-def _refuse_client(address: str) -> None:
-    """A driver outside the cluster would have no node for its run folder."""
-    if address.startswith("ray://"):
-        raise UserError(
-            f"--address {address}: bench must run on a node of the cluster; start it on one, with --address "
-            "auto, or submit it as a Ray job"
-        )
-
-
-def _refuse_dead(address: str) -> None:
-    """Say so now if no cluster is there; an address without a port is left to Ray."""
-    _, colon, port = address.rpartition(":")
-    if not (colon and port.isdecimal()):
-        return
-    try:
-        head.reach(address)
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"no Ray cluster at '{address}': {error}; give --address its address, auto, or leave it out"
-        ) from None
 
 
 def nodes() -> list[Mapping[str, float]]:

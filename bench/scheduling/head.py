@@ -57,7 +57,7 @@ def _is_running() -> bool:
 def reach(address: str) -> None:
     """Raise OSError if nothing listens at HOST:PORT; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
 
 
 def _answer(address: str, local: str) -> bool:

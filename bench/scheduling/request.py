@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.request import Option, Request, above_zero, at_least, gpu_share
 from bench.scheduling import head
+from bench.scheduling.joining import check_address
 
 if TYPE_CHECKING:
     from bench.scheduling.resources import Resources
@@ -27,7 +28,10 @@ class ComputingRequest(Request):
         int | None, Option("Maximum number of concurrent trials; default: as many as fit.")
     ] = None
     address: Annotated[
-        str | None, Option("Address of a running Ray cluster, or auto; default: this machine only.")
+        str | None,
+        Option(
+            "HOST:PORT of a Ray cluster, or auto for the one on this machine; default: start Ray."
+        ),
     ] = None
     tracking_uri: Annotated[str | None, Option("MLflow tracking URI; default: SQLite in --out.")] = None
     checkpoint_every: Annotated[float, Option("Seconds between the checkpoints of a cell.")] = 15
@@ -40,6 +44,7 @@ class ComputingRequest(Request):
         at_least(1, rounds=self.rounds, max_concurrent=self.max_concurrent)
         above_zero(cpus_per_trial=self.cpus_per_trial, checkpoint_every=self.checkpoint_every)
         gpu_share(self.gpus_per_trial)
+        check_address(self.address)
 
     def begin_ray(self) -> None:
         """Start Ray on this machine while other things are done; a cluster is there already."""

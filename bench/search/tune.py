@@ -137,12 +137,13 @@ def _run(
     from bench.search.running_search import Assignment
     from bench.search.searches import run_searches
 
-    start_ray(request.address)
+    if joined := start_ray(request.address):
+        observer.say(joined)
     resources, processes = _resources(request, [each.search for each, _ in pending], observer)
-    folder, joined = RunFolder(pending[0][0].search.directory), request.address is not None
+    folder = RunFolder(pending[0][0].search.directory)
     with (
         searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view,
-        open_home(folder, request.data_root, joined) as home,
+        open_home(folder, request.data_root, joined=request.address is not None) as home,
     ):
         assignments = []
         for each, journal in pending:

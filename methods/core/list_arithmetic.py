@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from methods.core.stacking import levels_of, outside, stack_of, stretched
+from methods.fast import tensor_lists
 
 if TYPE_CHECKING:
     from methods.core.numbers import Number
@@ -37,12 +38,12 @@ class ListArithmetic(NamedTuple):
 
 
 def _add_into_lists(target: Tensors, other: Tensors, alpha: float) -> Tensors:
-    torch._foreach_add_(target, other, alpha=alpha)
+    tensor_lists.add_(target, other, alpha=alpha)
     return target
 
 
 def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
-    torch._foreach_mul_(target, factor)
+    tensor_lists.mul_(target, factor)
     return target
 
 
@@ -94,7 +95,7 @@ def _norm_of_lists(tensors: Tensors) -> Tensor:
 
 
 IN_PLACE = ListArithmetic(
-    add=lambda a, b, alpha: torch._foreach_add(a, b, alpha=alpha),
+    add=lambda a, b, alpha: tensor_lists.add(a, b, alpha=alpha),
     add_into=_add_into_lists,
     add_over=_add_into_lists,
     scale_into=_scale_into_lists,

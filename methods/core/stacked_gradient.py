@@ -16,6 +16,7 @@ from torch import Tensor
 
 from methods.core.late_gradients import gradients
 from methods.core.stacking import in_stack, one_of, outside, present, stack_of, whole_stack
+from methods.fast import tensor_lists
 
 Value: TypeAlias = Callable[[list[Tensor]], Tensor]
 
@@ -65,7 +66,7 @@ def vector_gradient(
         places = [
             part.view(leaf.shape) for part, leaf in zip(whole.split(sizes, dim=-1), leaves, strict=True)
         ]
-        torch._foreach_copy_(places, list(grads))
+        tensor_lists.copy_(places, list(grads))
     return one_of(whole, levels.numbers)
 
 

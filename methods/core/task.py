@@ -19,7 +19,7 @@ from methods.core.random import derive, generator, normal
 from methods.core.training import ONE_CLIENT, Loss, Mode, train
 from methods.core.tree import Tree
 
-BATCH_NORM = nn.modules.batchnorm._BatchNorm
+BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 if TYPE_CHECKING:
     from methods.modules.split_model import SplitModel

@@ -8,7 +8,6 @@ from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.batches import Batch
@@ -19,6 +18,7 @@ from methods.core.random import drawing_from
 from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.core.stacking import in_stack
 from methods.core.tree import Tree
+from methods.fast.pytrees import tree_map
 
 Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
 
@@ -186,4 +186,4 @@ def train_at_server(start: Tree, loss: Loss, batches: Iterable[Batch], optimiser
 
 
 def _choose(live: Tensor, new: Any, old: Any) -> Any:
-    return pytree.tree_map(lambda a, b: torch.where(live, a, b), new, old)
+    return tree_map(lambda a, b: torch.where(live, a, b), new, old)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 from methods.core.numbers import Number
 from methods.core.squares import squared_distance, sum_of_squares
 from methods.core.stacking import in_stack
+from methods.fast import tensor_lists
+from methods.fast.pytrees import register_pytree_node
 
 
 class Tree(Mapping[str, Tensor]):
@@ -161,9 +162,9 @@ def weighted_sum(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
         return trees[0] | Tree(
             {name: _sum_in_stack([tree[name] for tree in trees], weights) for name in names}
         )
-    total = torch._foreach_mul([first[name] for name in names], weights[0])
+    total = tensor_lists.mul([first[name] for name in names], weights[0])
     for leaves, weight in zip(others, weights[1:], strict=True):
-        torch._foreach_add_(total, [leaves[name] for name in names], alpha=weight)
+        tensor_lists.add_(total, [leaves[name] for name in names], alpha=weight)
     return trees[0] | Tree(zip(names, total, strict=True))
 
 
@@ -207,4 +208,4 @@ def _unflatten(leaves: Iterable[Any], names: Any) -> Tree:
     return Tree(zip(names, leaves, strict=True))
 
 
-pytree.register_pytree_node(Tree, _flatten, _unflatten, serialized_type_name="methods.core.tree.Tree")
+register_pytree_node(Tree, _flatten, _unflatten, serialized_type_name="methods.core.tree.Tree")

@@ -181,9 +181,10 @@ def assert_quiet(outcome: Outcome) -> None:
 
 
 def test_cells_of_both_nodes_come_back(
-    session: dict[str, Any], home: Path, package: Package, tmp_path: Path
+    session: dict[str, Any], cluster: TwoNodes, home: Path, package: Package, tmp_path: Path
 ) -> None:
     assert_quiet(outcome(session, "run"))
+    assert f"joined the Ray cluster at {cluster.address}: 2 nodes with 1 CPU\n" in outcome(session, "run").out
     assert "2 at once (Ray has 2 CPU: room for 1 on each of 2 nodes)" in outcome(session, "run").out
     assert len({line["node"] for line in lines_of(package, "run")}) == 2
     assert_like_one_machine(home / "runs" / "tiny", package, "auto", tmp_path)

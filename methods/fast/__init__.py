@@ -1,0 +1,1 @@
+"""What makes training fast; authors of methods need not read it."""
