@@ -60,7 +60,7 @@ class Request:
         for field in declared(type(self)):
             value = getattr(self, field.name)
             if field.choices and value not in field.choices:
-                raise UserError(f"unknown {flag(field.name)} '{value}'; {nearest(value, field.choices)}")
+                raise UserError(f"unknown {flag(field.name)} '{value}'; {nearest(str(value), field.choices)}")
 
 
 def declared(request: type[Request]) -> Iterator[Declared]:

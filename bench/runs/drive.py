@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bench.engine.devices import device_in_cluster
-from bench.engine.setting_checks import check_precisions
 from bench.records.files import inside
 from bench.records.lock import alone, one_of
 from bench.records.run_folder import RunFolder
@@ -37,7 +35,7 @@ def drive(
     observer: Observer,
 ) -> None:
     """Run the pending cells, as many `together` as may be stacked; what becomes of each is on disk."""
-    resources = _joined(pending, request, observer) if pending else None
+    resources = _resources(pending, request, observer) if pending else None
     with _held(plan), _Recording(plan, tracker, observer) as recording:
         if plan.shard is None:  # other shards may be at work in theirs
             plan.folder.remove_scratch()
@@ -56,15 +54,12 @@ def drive(
                 _compute(plan.folder, pending, together, request, resources, watcher)
 
 
-def _joined(cells: Sequence[PlannedCell], request: RunRequest, observer: Observer) -> Resources:
-    """Start Ray or join the cluster; returns what a trial has there."""
-    from bench.scheduling.cluster import nodes, settled, start_ray
+def _resources(cells: Sequence[PlannedCell], request: RunRequest, observer: Observer) -> Resources:
+    """What a trial has, once Ray has started."""
+    from bench.scheduling.cluster import nodes
+    from bench.scheduling.start import start
 
-    if joined := start_ray(request.address):
-        observer.say(joined)
-    resources = settled(request.resources())
-    if request.address is not None:
-        check_precisions((cell.config for cell in cells), device_in_cluster(resources.gpus or 0.0))
+    resources = start(request, (cell.config for cell in cells), observer.say)
     if len(nodes()) > 1:
         observer.say(resources.in_words(nodes()))
     return resources

@@ -29,9 +29,7 @@ class ComputingRequest(Request):
     ] = None
     address: Annotated[
         str | None,
-        Option(
-            "HOST:PORT of a Ray cluster, or auto for the one on this machine; default: start Ray."
-        ),
+        Option("HOST:PORT of a Ray cluster, or auto for the one on this machine; default: start Ray."),
     ] = None
     tracking_uri: Annotated[str | None, Option("MLflow tracking URI; default: SQLite in --out.")] = None
     checkpoint_every: Annotated[float, Option("Seconds between the checkpoints of a cell.")] = 15

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from bench.engine.devices import device_in_cluster
 from bench.engine.executors import cells_at_once
-from bench.engine.setting_checks import check_precisions
 from bench.records.files import check_writable
 from bench.records.lock import alone
 from bench.records.run_folder import RunFolder
@@ -28,9 +25,6 @@ from bench.search.tracking import SearchTracker
 from bench.search.tuned import Tuned
 from bench.tracking.background import Background
 from methods.core.optional import MakesSamples
-
-if TYPE_CHECKING:  # importing Ray costs seconds, which searches with nothing to do should not pay
-    from bench.scheduling.resources import Resources
 
 EXECUTOR = "auto"
 """Searches leave the choice to each problem."""
@@ -132,14 +126,16 @@ def _run(
         return [0] * len(checked)
     # The long ones first: at the end, processes wait for each other no longer than for a short one.
     pending.sort(key=lambda each: not each[0].is_long)
-    from bench.scheduling.cluster import start_ray
+    # Importing Ray costs seconds, which searches with nothing to do should not pay.
+    from bench.scheduling.cluster import nodes
     from bench.scheduling.home import open_home
+    from bench.scheduling.start import start
     from bench.search.running_search import Assignment
     from bench.search.searches import run_searches
 
-    if joined := start_ray(request.address):
-        observer.say(joined)
-    resources, processes = _resources(request, [each.search for each, _ in pending], observer)
+    configs = (cell.config for each, _ in pending for cell in each.search.cells({}))
+    resources = start(request, configs, observer.say)
+    observer.say(resources.in_words(nodes()))
     folder = RunFolder(pending[0][0].search.directory)
     with (
         searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view,
@@ -160,22 +156,9 @@ def _run(
                 checkpoint_seconds=request.checkpoint_every,
             )
             assignments.append(Assignment(each.search, journal, limits, conditions, progress))
-        lost = run_searches(assignments, home, resources, processes, request.seconds())
+        lost = run_searches(assignments, home, resources, resources.at_once(nodes()), request.seconds())
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
     return [losses.get(each.search.directory, 0) for each in checked]
-
-
-def _resources(request: TuneRequest, searches: Sequence[Search], observer: Observer) -> tuple[Resources, int]:
-    """The resources of a trial, and how many trials run at once."""
-    from bench.scheduling.cluster import nodes, settled
-
-    resources = settled(request.resources())
-    if request.address is not None:
-        configs = [cell.config for search in searches for cell in search.cells({})]
-        check_precisions(configs, device_in_cluster(resources.gpus or 0.0))
-    there = nodes()
-    observer.say(resources.in_words(there))
-    return resources, resources.at_once(there)
 
 
 def _incompleteness(limits: Limits, search: Search, journal: Journal, lost: int) -> str | None:
