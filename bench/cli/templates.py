@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import methods
 
 
 @dataclass(frozen=True)
@@ -23,37 +26,23 @@ def class_name(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) or name
 
 
+ABOUT_METHOD = '''"""CLASS: FedAvg with a pull of the client's model towards the server's.
+
+This is FedProx, to be changed. Say here what the method does, which paper and equations it follows, and where
+it departs from them. `label` is the name in tables, `neutral` the setting at which the method is FedAvg.
+"""'''
+
+
+def method_text() -> str:
+    """The file of FedProx under another name, so that the first method to copy is one that is tested."""
+    file = Path(methods.__file__ or "").with_name("fedprox.py")
+    _, _, code = file.read_text(encoding="utf-8").split('"""', maxsplit=2)
+    return ABOUT_METHOD + code.replace("FedProx", "CLASS")
+
+
 METHOD = Template(
     ".py",
-    '''"""CLASS: FedAvg with a pull of the client's model towards the server's.
-
-Say here what the method does, which paper it follows, and where it departs from it.
-"""
-
-from pydantic import Field
-from torch import Tensor
-
-from methods.base import Batch, Loss, Message, State, Task, Tree
-from methods.fedavg import FedAvg
-
-
-class CLASS(FedAvg):
-    label = "CLASS"  # the name in tables
-    neutral = {"mu": 0.0}  # where the method is FedAvg, or a clause that says why it never is
-
-    mu: float = Field(default=0.01, ge=0)
-    """μ, the weight of the pull."""
-
-    def objective(self, task: Task, client: State, message: Message) -> Loss:
-        cross_entropy = super().objective(task, client, message)
-        sent = message["model"].only(task.trainable)  # what the server sent in this round
-
-        def loss(params: Tree, batch: Batch) -> Tensor:
-            # average over samples with batch.mean(...), which leaves out padding
-            return cross_entropy(params, batch) + self.mu / 2 * params.only(task.trainable).sqdist(sent)
-
-        return loss
-''',
+    method_text(),
     "bench check FILE, then bench run --suite quickstart_cnn --methods fedavg,FILE",
 )
 

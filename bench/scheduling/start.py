@@ -13,7 +13,7 @@ from bench.scheduling.resources import Resources
 
 
 def start(request: ComputingRequest, configs: Iterable[CellConfig], say: Callable[[str], None]) -> Resources:
-    """Start Ray, or join the request's cluster and say which one; a UserError if such cells cannot run there."""
+    """Start Ray, or join the request's cluster and say which one; a UserError if cells cannot run there."""
     if joined := start_ray(request.address):
         say(joined)
     resources = settled(request.resources())

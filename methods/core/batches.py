@@ -72,7 +72,9 @@ class Batch(NamedTuple):
     @property
     def real(self) -> Tensor:
         """1 for every real sample, 0 for padding: what to multiply by before a sum over samples."""
-        return torch.ones(len(self.y), device=self.y.device) if self.mask is None else self.mask
+        if self.mask is not None:
+            return self.mask
+        return torch.ones(len(self.y), dtype=torch.float32, device=self.y.device)
 
     @property
     def count(self) -> Tensor:  # type: ignore[override]  # a tuple has a method of this name

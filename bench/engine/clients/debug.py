@@ -18,6 +18,7 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
+from bench.suite.methods import METHODS
 from methods.base import Exchange, FedAlgorithm, Message
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies
@@ -121,6 +122,11 @@ def failed_work(folder: CellFolder, data_root: Path | None = None) -> FailedWork
         raise UserError(
             f"the cell in {folder.path} has kept no arguments; run the suite with --executor debug, which "
             "keeps those of the first client whose work fails"
+        )
+    if config.method.source is not None and not METHODS.is_own(config.method.name):
+        raise UserError(
+            f"the method '{config.method.name}' is not installed; give its file or class, say "
+            f"bench.load_failure('{config.cell_id}', method='./{config.method.name}.py')"
         )
     kept = load_state(folder.failed_arguments)
     phase, number, client = kept["phase"], kept["round"], kept["client"]

@@ -139,7 +139,8 @@ def failed_cell(root: Path, kind: type[FedAlgorithm]) -> FailedCell:
     """A cell of the method, run until it fails, with its failure recorded as a process would."""
     config = cell_config("fedavg", "mlp")
     name = METHODS.resolve(kind)
-    config = config.model_copy(update={"method": config.method.model_copy(update={"name": name})})
+    own = {"name": name, "source": METHODS.source_digest(name)}
+    config = config.model_copy(update={"method": config.method.model_copy(update=own)})
     folder = CellFolder(root / "contract" / "cells" / f"failing-{config.cell_id}")
     running = CellRun(folder, config, Conditions(executor="debug"))
     with pytest.raises(RuntimeError) as caught:
@@ -188,6 +189,16 @@ def test_so_can_work_before_the_first_round(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="too many") as again:
         failed.exchange.local(*failed.arguments)
     assert str(again.value) == str(cell.error)
+
+
+def test_a_method_that_is_not_installed_has_to_be_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = failed_cell(tmp_path, FailsLate)
+    monkeypatch.setattr(METHODS, "_own", {})  # as in another process
+    with pytest.raises(UserError, match=r"'fails_late' is not installed; .* method='./fails_late.py'"):
+        bench.load_failure(cell.folder.path)
+    assert bench.load_failure(cell.folder.path, method=FailsLate).round == 2
 
 
 def test_a_cell_that_kept_nothing_says_so(tmp_path: Path) -> None:
