@@ -91,12 +91,14 @@ class FedAlgorithm(BaseModel, ABC):
     losses there is no branch on the value of a tensor (use `torch.where`, or `where` for trees), no
     `.item()`, `float()` or `int()` of a tensor, and no shape that depends on a client's data: states have the
     same shapes for all clients. Branches on hyperparameters and on which keys a message has are fine.
-    `batches.steps` and `batches.samples` may be tensors. Cells that differ in numbers alone are stacked, too:
-    then these hyperparameters are tensors, and `always(self.mu, 0)` of `methods.core.numbers` is the way to
-    leave out a term. Other branches on numbers work; cells with different values are then computed apart.
-    `aggregate` and `predict` are tried for several cells at once and called cell by cell where that fails.
-    Cells that differ in anything else are computed apart, unless the method says that it has no part in
-    rounds (`SeparatesRounds` of `methods.core.optional`), as GGEUR does of what shapes its samples.
+    `batches.steps` and `batches.samples` may be tensors.
+
+    **Stacks of cells.** Cells that differ only in hyperparameters and seed are computed together, too. Float
+    hyperparameters are tensors then, in `aggregate` and `predict` as well, and `always(self.mu, 0)` of
+    `methods.core.numbers` is the way to leave out a term. What cannot be computed in this way is declared: a
+    float that decides an `if`, a count or a shape by `Annotated[float, Role.BRANCH]` (`methods.core.fields`),
+    the rest by `stacks_server`, `stacks_predictions` and `reads_seed` below. Hyperparameters that only shape
+    samples have `Role.SAMPLES`, as those of GGEUR. The contract finds what is missing and names it.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;
@@ -124,6 +126,17 @@ class FedAlgorithm(BaseModel, ABC):
     """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False
     """Whether `observe` has figures about clients."""
+    stacks_server: ClassVar[bool] = True
+    """Whether `aggregate` can run for several cells inside one `vmap`; False if it branches on values of
+    tensors, calls `float()` or trains, and it is called cell by cell."""
+    stacks_predictions: ClassVar[bool] = True
+    """The same of `predict`."""
+    reads_seed: ClassVar[bool] = False
+    """Whether `local` or `predict` reads `task.seed`, `task.generator` or `task.initial`, so that cells of
+    different seeds are computed apart."""
+    sample_state: ClassVar[frozenset[str]] = frozenset()
+    """Entries of a client's private state that only `training_samples` reads, which reads no others: in a
+    stack, `local` does not get them."""
 
     optimiser: Optimiser | None = None
     """The clients' optimiser; None: the suite's."""

@@ -39,6 +39,7 @@ from methods.shared.two_layers import new_layers, two_layers
 class FedLSA(FedAvg):
     label = "FedLSA"
     neutral = "classifies points on the sphere at every setting"
+    stacks_server = False
 
     lam: float = Field(default=0.7, ge=0)
     """λ, the weight of the compactness loss; the paper picks 0.1 or 0.7, depending on the dataset."""
@@ -70,7 +71,7 @@ class FedLSA(FedAvg):
     def check(self, task: Task) -> None:
         if self.uses_anchors and self.lam > 0:
             task.require_trainable_embeddings()
-        if not self.share_projector and not own_leaves(task):
+        if not self.share_projector and not own_leaves(task.initial):
             raise ValueError("has share_projector = false, but the model has no projector: choose model cnn")
 
     def server(self, task: Task) -> State:
@@ -80,7 +81,7 @@ class FedLSA(FedAvg):
         return state | self.renewed_anchors(task, state["model"], self.anchor_maker(task))
 
     def client(self, task: Task) -> State:
-        return {} if self.share_projector else {"projector": task.initial.only(own_leaves(task))}
+        return {} if self.share_projector else {"projector": task.initial.only(own_leaves(task.initial))}
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         anchors = message.get("anchors")
@@ -102,14 +103,14 @@ class FedLSA(FedAvg):
         message: Message = {key: server[key] for key in ("model", "anchors") if key in server}
         if self.share_projector:
             return message
-        return message | {"model": server["model"].without(own_leaves(task))}
+        return message | {"model": server["model"].without(own_leaves(server["model"]))}
 
     def local(self, task: Task, client: State, message: Message, batches: Batches) -> tuple[Message, State]:
         if self.share_projector:
             return super().local(task, client, message, batches)
         start = message["model"] | client["projector"]
         y = task.train(start, self.objective(task, client, message), batches)
-        return {"model": y.without(own_leaves(task))}, {"projector": y.only(own_leaves(task))}
+        return {"model": y.without(own_leaves(y))}, {"projector": y.only(own_leaves(y))}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         averaged = super().aggregate(task, server, replies)
@@ -173,9 +174,9 @@ class FedLSA(FedAvg):
         }
 
 
-def own_leaves(task: Task) -> list[str]:
+def own_leaves(params: Tree) -> list[str]:
     """The projector's parameters and buffers."""
-    return [name for name in task.initial if name.startswith("projector.")]
+    return [name for name in params if name.startswith("projector.")]
 
 
 def anchors_of(maker: Tree) -> Tensor:

@@ -16,7 +16,7 @@ from bench.suite.methods import AROUND, METHODS, code_digest
 if TYPE_CHECKING:
     from methods.base import FedAlgorithm
 
-VERSION = 6
+VERSION = 7
 """Raised when the contract demands more than before, so that methods are checked again."""
 Standing = Literal["passed", "failed", "unchecked"]
 

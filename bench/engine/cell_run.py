@@ -109,7 +109,7 @@ class CellRun:
 
     def advance(self) -> None:
         """One more round: compute, evaluate if due, record, save if due, and finish after the last."""
-        answered(self.advancing(), self.hosts)
+        answered(self.advancing())
 
     def advancing(self) -> Round[None]:
         """The same, with the clients' work left to whoever goes through it."""

@@ -6,7 +6,6 @@ take longer than several rounds of training, and most of its hyperparameters com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -21,20 +20,16 @@ KEPT_BYTES = 2**28
 """Of what exchanges have led to, at most, for cells that come later."""
 
 
-class Standing(NamedTuple):
-    """What the server and the clients know."""
+class KnownExchange(NamedTuple):
+    """An exchange, what it started from, and what came of it.
 
-    server: State
-    clients: Mapping[int, State]
-
-
-class Known(NamedTuple):
-    """An exchange, what it started from, and what came of it."""
+    States are those of `server`, and of `clients` by their ids.
+    """
 
     problem: Problem
     exchange: Exchange | FoldsReplies
-    before: Standing
-    after: Standing
+    before: State
+    after: State
     traffic: dict[str, int]
 
 
@@ -42,17 +37,17 @@ class SharedPreludes:
     """What the exchanges of some cells have led to."""
 
     def __init__(self) -> None:
-        self._known: list[Known] = []
+        self._known: list[KnownExchange] = []
         self._sizes: dict[int, int] = {}
         """Of every tensor that is kept, in bytes; some are part of several states."""
 
-    def add(self, known: Known) -> None:
+    def add(self, known: KnownExchange) -> None:
         self._known.append(known)
-        self._sizes |= {id(leaf): leaf.nbytes for leaf in leaves_of(tuple(known.after))}
+        self._sizes |= {id(leaf): leaf.nbytes for leaf in leaves_of(known.after)}
 
     def find(
-        self, problem: Problem, exchange: Exchange | FoldsReplies, before: Standing | None
-    ) -> Known | None:
+        self, problem: Problem, exchange: Exchange | FoldsReplies, before: State | None
+    ) -> KnownExchange | None:
         """That of an equal exchange with the same data and model, from where this one starts."""
         return next(
             (
@@ -61,7 +56,7 @@ class SharedPreludes:
                 if known.problem.train is problem.train
                 and known.problem.task.initial is problem.task.initial
                 and known.exchange == exchange
-                and _are_same(known.before, before)
+                and are_same(known.before, before)
             ),
             None,
         )
@@ -76,17 +71,12 @@ class SharedPreludes:
             self.forget()
 
 
-def _are_same(one: Any, other: Any) -> bool:
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two nests of states have the same entries and numbers."""
     if one is other:
         return True
     if isinstance(one, Tensor):
         return isinstance(other, Tensor) and one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, Standing):
-        return (
-            isinstance(other, Standing)
-            and _are_same(one.server, other.server)
-            and _are_same(one.clients, other.clients)
-        )
     if isinstance(one, (dict, Tree)) and isinstance(other, (dict, Tree)):
-        return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(are_same(one[key], other[key]) for key in one)
     return False

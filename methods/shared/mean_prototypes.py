@@ -10,6 +10,7 @@ from torch import Tensor
 
 from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy
 from methods.core.fields import option
+from methods.core.numbers import always
 from methods.core.training import train
 from methods.shared.losses import class_sums, on_sphere, safe_divide
 from methods.shared.prototypes import PrototypeLearning
@@ -137,7 +138,7 @@ class MeanPrototypes(PrototypeLearning, ABC):
         if "prototypes" not in server:
             return {"prototypes": means, "known": known}
         old = server["prototypes"]
-        if self.momentum:
+        if not always(self.momentum, 0):
             kept = self.momentum * server["known"][:, None]
             means = self.scaled(kept * old + (1 - kept) * means)
         return {

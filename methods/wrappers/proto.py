@@ -48,7 +48,10 @@ class Proto(Wrapper):
     def trained(self) -> FedAlgorithm:
         if always(self.lam, 0):
             return self.inner
-        pulled: FedAlgorithm = with_pull(type(self.inner))(**dict(self.inner), pull_weight=self.lam)
+        # Without validation, as numbers may be tensors here.
+        pulled: FedAlgorithm = with_pull(type(self.inner)).model_construct(
+            **dict(self.inner), pull_weight=self.lam
+        )
         return pulled
 
     def check(self, task: Task) -> None:
