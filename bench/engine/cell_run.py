@@ -207,6 +207,7 @@ class CellRun:
             timing=Timing(
                 wall_seconds=round(sum(line.seconds for line in self._rounds), 3),
                 cpu_seconds=round(self._clock.processor - self._cpu_started, 3),
+                stacked_with=self._federation.stacked_with,
                 finished=datetime.now(UTC).isoformat(timespec="seconds"),
             ),
         )

@@ -61,7 +61,9 @@ def drive(
             title += f", shard {plan.shard}" if plan.shard else ""
             with observer.view(title, items, len(plan.own) - len(pending)) as view:
                 joined = address is not None
-                run_cells(plan.folder, pending, conditions, resources, _Watcher(view, recording), joined)
+                run_cells(
+                    plan.folder, pending, conditions, resources, _Watcher(view, recording, observer), joined
+                )
 
 
 def _held(plan: Plan) -> AbstractContextManager[None]:
@@ -103,8 +105,9 @@ class _Recording(Background):
 class _Watcher:
     """Shows what happens and has ended cells logged."""
 
-    def __init__(self, view: View, recording: _Recording) -> None:
+    def __init__(self, view: View, recording: _Recording, observer: Observer) -> None:
         self._view, self._recording = view, recording
+        self.said = observer.say
 
     def advanced(self, cell_id: str, rounds: int, average: float | None) -> None:
         self._view.advanced(cell_id, rounds, average)

@@ -48,11 +48,12 @@ class SearchWatcher:
         tracker: SearchTracker,
         background: Background,
         over: Callable[[], None],
+        say: Callable[[str], None],
     ) -> None:
-        """`over` is called when the search has had all it may have."""
+        """`over` is called when the search has had all it may have, `say` with a sentence for the user."""
         self._search, self._view = search, view
         self._tracker, self._background = tracker, background
-        self.over = over
+        self.over, self.said = over, say
 
     def advanced(self, number: int, rounds: int, validation: float | None) -> None:
         self._view.advanced(self._known(number), rounds, validation)

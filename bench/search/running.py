@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bench.engine.conditions import Conditions
+from bench.engine.stacking.joint import StackError
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
@@ -30,6 +31,9 @@ class Watcher(Protocol):
     def ended(self, trial: Trial) -> None: ...
 
     def lost(self, number: int, reason: str) -> None: ...
+
+    def said(self, text: str) -> None:
+        """A sentence for the user."""
 
     def over(self) -> None:
         """The search has had all it may have."""
@@ -224,6 +228,15 @@ class RunningSearch:
             return None
         return self.journal.ended(number, "stopped", history[-1][1], rounds_of(self.search, trial))
 
+    def _say_if_apart(self, number: int) -> None:
+        """Tell the user why configurations that were one stack are computed one by one."""
+        trial = self.journal[number]
+        name, _, reason = reason_of(self.search, trial).partition(": ")
+        if name == StackError.__name__:
+            self._watcher.said(f"{self.search.method}: {reason}; these trials are computed one by one")
+            for folder in self.search.folders(trial):
+                folder.forget_failure()
+
     def _lose(self, number: int, trial_id: str) -> None:
         """Its process came to an end: what failed by itself is concluded, the rest tried again or left open.
 
@@ -235,6 +248,7 @@ class RunningSearch:
             return
         self._running.discard(number)
         if not self._is_last_attempt and (not alone or self._deaths.was_for_memory(trial_id)):
+            self._say_if_apart(number)
             self._again.append(number)
             return
         beside = ", even when it ran alone" if self._is_last_attempt else ""

@@ -138,7 +138,7 @@ def _run(
         assignments = []
         for each, journal in pending:
             over = partial(conclusions.begin, each.search, each.checksum)
-            watcher = SearchWatcher(each.search, view, tracker, background, over)
+            watcher = SearchWatcher(each.search, view, tracker, background, over, observer.say)
             assignments.append(Assignment(each.search, journal, limits, each.conditions, watcher))
         joined = request.address is not None
         lost = run_searches(assignments, resources, processes, request.seconds(), joined)
