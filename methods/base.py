@@ -11,7 +11,7 @@ from torch import Tensor
 
 from methods.core.batches import Batch, Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
-from methods.core.fields import option
+from methods.core.fields import Role, option
 from methods.core.losses import cross_entropy, label_losses
 from methods.core.numbers import Number, is_off
 from methods.core.optimisers import SGD, Adam, Group, Optimiser
@@ -35,6 +35,7 @@ __all__ = [
     "Optimiser",
     "Prelude",
     "Reply",
+    "Role",
     "Samples",
     "SamplesByIndex",
     "State",
@@ -114,7 +115,14 @@ class FedAlgorithm(BaseModel, ABC):
     `.item()`, `float()` or `int()` of a tensor, and no shape that depends on a client's data: states have the
     same shapes for all clients. Branches on hyperparameters and on which keys a message has are fine.
     `batches.steps` and `batches.samples` may be tensors. To leave out a term whose weight is 0, write
-    `if is_off(self.mu)`. CONTRIBUTING.md, "If you care about speed", has the rest.
+    `if is_off(self.mu)`.
+
+    **Stacks of cells.** Cells that differ only in hyperparameters and seed are computed together, too. Float
+    hyperparameters are tensors then, in `aggregate` and `predict` as well. What cannot be computed so is
+    declared: a float that decides an `if`, a count or a shape by `Annotated[float, Role.BRANCH]`, the rest by
+    `stacks_server`, `stacks_predictions` and `reads_seed` below. Hyperparameters that only shape samples
+    have `Role.SAMPLES`, as those of GGEUR. The contract finds what is missing and names it; CONTRIBUTING.md,
+    "If you care about speed", has the rest.
 
     **Randomness.** Never use a global generator. Inside a loss, `batch.uniform(*shape)` and
     `batch.normal(*shape)` depend on the client, the round and the step, and are the same with every executor;
@@ -142,6 +150,17 @@ class FedAlgorithm(BaseModel, ABC):
     """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False
     """Whether `observe` has figures about clients."""
+    stacks_server: ClassVar[bool] = True
+    """Whether `aggregate` can run for several cells inside one `vmap`; False if it branches on values of
+    tensors, calls `float()` or trains, and it is called cell by cell."""
+    stacks_predictions: ClassVar[bool] = True
+    """The same of `predict`."""
+    reads_seed: ClassVar[bool] = False
+    """Whether `local` or `predict` reads `task.seed`, `task.generator` or `task.initial`, so that cells of
+    different seeds are computed apart."""
+    sample_state: ClassVar[frozenset[str]] = frozenset()
+    """Entries of a client's private state that only `training_samples` reads, which reads no others: in a
+    stack, `local` does not get them."""
 
     optimiser: Optimiser | None = None
     """The clients' optimiser; None: the suite's."""

@@ -43,6 +43,7 @@ Prediction = Literal["calibrated", "averaged"]
 class CCVR(FedAvg):
     label = "CCVR"
     neutral = {"server_steps": 0}
+    stacks_server = False
 
     samples_per_class: int = Field(default=500, ge=1)
     """M_c, the virtual features per class; the paper varies it from 50 to 2000."""

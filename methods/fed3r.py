@@ -27,6 +27,7 @@ from methods.shared.preludes import Upload
 
 class Fed3R(OneRound):
     label = "Fed3R"
+    stacks_predictions = False
 
     lam: float = Field(default=0.01, gt=0)
     """λ, the ridge; 0.01 as in the paper."""

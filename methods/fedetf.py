@@ -27,6 +27,7 @@ SCALE = "etf.scale"
 class FedETF(FedAvg):
     label = "FedETF"
     neutral = "replaces the classifier at every setting"
+    reads_seed = True
 
     initial_scale: float = Field(default=10.0, gt=0)
     """s at the start; the public code begins with 10 for a small CNN and 1 for ResNets."""

@@ -18,19 +18,20 @@ accuracies by default where the paper has losses.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Message, Reply, State, Task, Tree, cross_entropy, weighted_sum
+from methods.base import Batch, Batches, Message, Reply, Role, State, Task, Tree, cross_entropy, weighted_sum
 from methods.fedavg import FedAvg
 
 
 class FedGA(FedAvg):
     label = "FedGA"
     neutral = {"step": 0.0, "held_out": 0.0}
+    stacks_server = False
 
     weighting: Literal["uniform"] = "uniform"
     """A client's weight before any has moved: the same for all, as in the paper."""
@@ -38,7 +39,7 @@ class FedGA(FedAvg):
     """s, the largest move of a weight in the first round; 0.2 as in the public code."""
     step_per_client: bool = False
     """Divide s by the number of clients, as the public code does."""
-    held_out: float = Field(default=0.2, ge=0, lt=1)
+    held_out: Annotated[float, Role.BRANCH] = Field(default=0.2, ge=0, lt=1)
     """Share of a client's samples that it validates on and does not train on; 0: it validates on all that it
     trains on. The paper takes the benchmarks' own validation sets; 0.2 is our choice."""
 

@@ -48,6 +48,7 @@ from methods.shared.two_layers import new_layers, two_layers
 class FedGen(FedAvg):
     label = "FEDGEN"
     neutral = {"alpha": 0.0, "beta": 0.0}
+    stacks_server = False
 
     alpha: float = Field(default=10.0, ge=0)
     """α, the weight of classifying generated vectors; 10 as in the public code."""

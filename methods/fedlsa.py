@@ -50,6 +50,7 @@ from methods.shared.two_layers import new_layers, two_layers
 class FedLSA(FedAvg):
     label = "FedLSA"
     neutral = "classifies points on the sphere at every setting"
+    stacks_server = False
 
     lam: float = Field(default=0.7, ge=0)
     """λ, the weight of the compactness loss; the paper picks 0.1 or 0.7, depending on the dataset."""

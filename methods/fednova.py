@@ -22,6 +22,7 @@ from methods.fedavg import FedAvg
 class FedNova(FedAvg):
     label = "FedNova"
     neutral = "divides updates by their number of steps at every setting"
+    stacks_server = False
 
     def check(self, task: Task) -> None:
         if not isinstance(task.optimiser, SGD) or task.optimiser.groups:

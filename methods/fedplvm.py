@@ -38,6 +38,7 @@ SMALLEST = 0.01
 class FedPLVM(FedAvg):
     label = "FedPLVM"
     neutral = {"lam": 0.0}
+    stacks_server = False
 
     lam: float = Field(default=0.1, ge=0)
     """λ, the weight of the prototype terms; ours (100 in the public code, at smaller steps)."""

@@ -30,6 +30,7 @@ class FedSDG(FedAvg):
     label = "FedSDG"
     neutral = "trains private adapters at every setting"
     observes_clients = True
+    stacks_server = False
 
     lam1: float = Field(default=5e-4, ge=0)
     """λ₁, the weight of the gates' penalty; tuned over {1e-4, 5e-4, 1e-3}."""

@@ -36,6 +36,7 @@ SMALLEST = 1e-6
 class FedSR(FedAvg):
     label = "FedSR"
     neutral = "draws features at random at every setting"
+    stacks_predictions = False
 
     l2r: float = Field(default=0.01, ge=0)
     """α_L2R, the weight of ‖z‖²; 0.01 as the public code has it for PACS."""

@@ -19,6 +19,7 @@ from methods.modules.lora import SHARED, factors_of, require_lora
 class FFALoRA(FedAvg):
     label = "FFA-LoRA"
     neutral = "never trains the first factors"
+    reads_seed = True
 
     def check(self, task: Task) -> None:
         require_lora(task.model)

@@ -29,6 +29,7 @@ from methods.shared.prototypes import class_means
 class FPL(FedAvg):
     label = "FPL"
     neutral = "contrasts features with prototypes at every setting"
+    stacks_server = False
 
     tau: float = Field(default=0.02, gt=0)
     """τ, the temperature of the contrast; 0.02 as in the paper."""

@@ -109,7 +109,7 @@ class CellRun:
 
     def advance(self) -> None:
         """One more round: compute, evaluate if due, record, save if due, and finish after the last."""
-        answered(self.advancing(), self.hosts)
+        answered(self.advancing())
 
     def advancing(self) -> Round[None]:
         """The same, with the clients' work left to whoever goes through it."""
@@ -207,6 +207,7 @@ class CellRun:
             timing=Timing(
                 wall_seconds=round(sum(line.seconds for line in self._rounds), 3),
                 cpu_seconds=round(self._clock.processor - self._cpu_started, 3),
+                stacked_with=self._federation.stacked_with,
                 finished=datetime.now(UTC).isoformat(timespec="seconds"),
             ),
         )

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
-from bench.engine.hosts.groups import HostGroups
 from bench.engine.shelf import Shelf
+from bench.engine.stacking.joint import JointRounds
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 
@@ -20,8 +20,8 @@ Cells: TypeAlias = Sequence[tuple[CellFolder, CellConfig]]
 class CellStack:
     """Opens cells that share data and model, and advances them round by round.
 
-    Every cell has its own folder and records, as if it ran alone. What cannot be computed together is
-    computed one cell after the other, and what goes wrong in a cell is the failure of that cell alone.
+    Every cell has its own folder and records, as if it ran alone. What goes wrong in a cell is the failure of
+    that cell, and what goes wrong in a call that computes several is a `StackError` of each of these.
     """
 
     def __init__(self, cells: Cells, conditions: Conditions, shelf: Shelf | None = None) -> None:
@@ -30,7 +30,7 @@ class CellStack:
         self.failed: dict[CellFolder, Exception] = {}
         """The cells that were given up, and why."""
         self._clock = Clock()
-        self._groups = HostGroups()
+        self._rounds = JointRounds()
         self._shelf = shelf or Shelf()
         for folder, config in cells:
             if not folder.is_done:
@@ -47,7 +47,7 @@ class CellStack:
         number = min(cell.rounds_done for cell in self.running)
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
-        failed = self._groups.advance({cell.hosts: cell.advancing() for cell in cells})
+        failed = self._rounds.advance({cell.hosts: cell.advancing() for cell in cells})
         self._shelf.preludes.forget_if_large()
         for cell in cells:
             if error := failed.get(cell.hosts):
@@ -59,7 +59,7 @@ class CellStack:
         """Go on without this cell."""
         if cell in self.running:
             self.running.remove(cell)
-            self._groups.forget(cell.hosts)
+            self._rounds.forget(cell.hosts)
             cell.close()
 
     def close(self) -> None:

@@ -14,22 +14,22 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Combination, Combining, Host, Hosts, Result, Round
+from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Result, Round
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import Exchanged, SharedPreludes
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import Exchange, Message, Reply, State, Task
+from methods.base import Message, State
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 
-def answered(round_: Round[Result], hosts: Hosts) -> Result:
-    """Go through a round with these hosts."""
+def answered(round_: Round[Result]) -> Result:
+    """Go through a round of one cell."""
     try:
         asked = next(round_)
         while True:
-            asked = round_.send(hosts.run(*asked) if isinstance(asked, Asked) else asked.alone())
+            asked = round_.send(asked.alone())
     except StopIteration as end:
         result: Result = end.value
         return result
@@ -41,12 +41,13 @@ class Federation:
     def __init__(self, problem: Problem, hosts: Hosts, participation: float = 1.0) -> None:
         self.hosts = hosts
         self.rounds = 0
+        self.stacked_with = 1
+        """The most cells that its clients' work was computed with in one call, itself included."""
         self._clients = sorted(problem.train)
         self._per_round = max(1, round(participation * len(self._clients)))
         problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
         self.problem = problem
         self._exchanges = problem.exchanges()
-        self._combine = [combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
         self._guesses: dict[str, Tensor] = {}
         self._right: dict[str, Tensor] = {}
@@ -83,7 +84,7 @@ class Federation:
         folds = isinstance(exchange, FoldsReplies)
         traffic = {"bytes_up": 0, "bytes_down": 0, "dropped": 0}
         for group in [[client] for client in self._clients] if folds else [self._clients]:
-            exchanged = answered(self._exchange(phase, 0, group), self.hosts)
+            exchanged = answered(self._exchange(phase, 0, group))
             traffic = {key: total + exchanged[key] for key, total in traffic.items()}
         if isinstance(exchange, FoldsReplies):
             self._server = exchange.finish(self.problem.task, self._server)
@@ -104,7 +105,7 @@ class Federation:
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
-        return answered(self.advancing(), self.hosts)
+        return answered(self.advancing())
 
     def advancing(self) -> Round[dict[str, Any]]:
         """The same, with the clients' work left to whoever goes through it."""
@@ -137,7 +138,7 @@ class Federation:
 
         Where clients have models of their own and these are asked for, validation is theirs too.
         """
-        return answered(self.evaluating(personal), self.hosts)
+        return answered(self.evaluating(personal))
 
     def evaluating(self, personal: bool) -> Round[dict[str, Any]]:
         """The same, with the global model's predictions left to whoever goes through it."""
@@ -215,36 +216,24 @@ class Federation:
 
     def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round[dict[str, Any]]:
         exchange, task = self._exchanges[phase], self.problem.task
-        messages = [(client, exchange.down(task, self._server, client)) for client in clients]
-        replies = Replies.of((yield Asked(phase, number, messages)))
+        messages = {client: exchange.down(task, self._server, client) for client in clients}
+        replies = Replies.of((yield Asked(self.hosts, phase, number, messages)))
+        self.stacked_with = max(self.stacked_with, replies.stacked_with)
         attack = self.problem.attack if number > 0 else None
         if attack is not None:
-            replies = Replies(attack.on(task, number, dict(messages), replies))
+            replies = Replies(attack.on(task, number, messages, replies))
         sound = replies.sound()
         if sound:
-            self._server = yield Combining(self.problem, self._combine[phase], self._server, sound)
+            self._server = yield Combining(self.problem, exchange, self._server, sound)
         terms = sound.mean_terms() if task.records_losses else {}
         counts = {
             "bytes_up": replies.size_in_bytes(),
-            "bytes_down": _bytes_of_all([message for _, message in messages]),
+            "bytes_down": _bytes_of_all(list(messages.values())),
             "clients": len(clients),
             "dropped": len(replies) - len(sound),
             **({"loss_terms": terms} if terms else {}),
         }
         return counts if attack is None else counts | {"attackers": attack.among(clients)}
-
-
-def combination(exchange: Exchange | FoldsReplies) -> Combination:
-    """How an exchange takes replies into the server's state: all together, or one after the other."""
-    if not isinstance(exchange, FoldsReplies):
-        return exchange.aggregate
-
-    def fold_all(task: Task, server: State, replies: Sequence[Reply]) -> State:
-        for reply in replies:
-            server = exchange.fold(task, server, reply)
-        return server
-
-    return fold_all
 
 
 def _bytes_of_all(messages: Sequence[Message]) -> int:

@@ -53,7 +53,7 @@ class SharedPreludes:
                 if known.problem.train is problem.train
                 and known.problem.task.initial is problem.task.initial
                 and known.exchange == exchange
-                and _are_same(known.before, before)
+                and are_same(known.before, before)
             ),
             None,
         )
@@ -68,11 +68,12 @@ class SharedPreludes:
             self.forget()
 
 
-def _are_same(one: Any, other: Any) -> bool:
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two nests of states have the same entries and numbers."""
     if one is other:
         return True
     if isinstance(one, Tensor):
         return isinstance(other, Tensor) and one.dtype == other.dtype and torch.equal(one, other)
     if isinstance(one, (dict, Tree)) and isinstance(other, (dict, Tree)):
-        return one.keys() == other.keys() and all(_are_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(are_same(one[key], other[key]) for key in one)
     return False

@@ -119,6 +119,9 @@ class Provenance(Record):
 class Timing(Record):
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
+    """Both are this cell's share of the time that all cells of its stack took."""
+    stacked_with: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    """Cells that were computed in one call, this one included; None in records that do not say."""
     finished: str | None = None
 
 

@@ -50,7 +50,7 @@ def drive(
             title = f"{plan.suite.suite} v{plan.suite.version}"
             title += f", shard {plan.shard}" if plan.shard else ""
             with observer.view(title, items, len(plan.own) - len(pending)) as view:
-                watcher = _Watcher(view, recording)
+                watcher = _Watcher(view, recording, observer)
                 _compute(plan.folder, pending, together, request, resources, watcher)
 
 
@@ -132,8 +132,9 @@ class _Recording(Background):
 class _Watcher:
     """Shows what happens and has ended cells logged."""
 
-    def __init__(self, view: View, recording: _Recording) -> None:
+    def __init__(self, view: View, recording: _Recording, observer: Observer) -> None:
         self._view, self._recording = view, recording
+        self.said = observer.say
 
     def advanced(self, cell_id: str, rounds: int, average: float | None) -> None:
         self._view.advanced(cell_id, rounds, average)

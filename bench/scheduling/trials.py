@@ -16,6 +16,7 @@ from ray import tune
 
 from bench.engine.cell_stack import Cells, CellStack
 from bench.engine.conditions import Conditions
+from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
 from bench.records.run_folder import RunFolder
 from bench.scheduling.cluster import nodes
@@ -39,6 +40,9 @@ class Watcher(Protocol):
     def finished(self, cell: str) -> None: ...
 
     def failed(self, cell: str, reason: str) -> None: ...
+
+    def said(self, text: str) -> None:
+        """A sentence for the user."""
 
 
 def run_cells(
@@ -161,6 +165,7 @@ class _Reporter(tune.Callback):
     def __init__(self, watcher: Watcher, deaths: Deaths, last: bool) -> None:
         self._watcher, self._deaths, self._last = watcher, deaths, last
         self._finished: set[str] = set()
+        self._said: set[str] = set()
         self.one_by_one: list[Job] = []
         """The cells that failed beside others."""
         self.short_of_memory: list[Job] = []
@@ -209,8 +214,9 @@ class _Reporter(tune.Callback):
 
     def _try_again(self, job: Job) -> None:
         """What several cells left undone, cell by cell: one that fails is no matter of the others."""
-        self.one_by_one += [
-            replace(job, cells=[(folder, config)], stacks=(1,))
-            for folder, config in job.cells
-            if not folder.is_done
-        ]
+        left = [(folder, config) for folder, config in job.cells if not folder.is_done]
+        self.one_by_one += [replace(job, cells=[cell], stacks=(1,)) for cell in left]
+        for reason in dict.fromkeys(filter(None, (folder.failure() for folder, _ in left))):
+            if reason.startswith(f"{StackError.__name__}: ") and reason not in self._said:
+                self._said.add(reason)
+                self._watcher.said(f"{reason.partition(': ')[2]}; these cells are computed one by one")

@@ -48,11 +48,12 @@ class SearchProgress:
         tracker: SearchTracker,
         background: Background,
         finish: Callable[[], None],
+        say: Callable[[str], None],
     ) -> None:
-        """`finish` is called when the search is over."""
+        """`finish` is called when the search is over, `say` with a sentence for the user."""
         self._search, self._view = search, view
         self._tracker, self._background = tracker, background
-        self._finish = finish
+        self._finish, self.say = finish, say
 
     def advanced(self, number: int, rounds: int, validation: float | None) -> None:
         self._view.advanced(self._known(number), rounds, validation)

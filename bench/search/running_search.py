@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.engine.conditions import Conditions
+from bench.engine.stacking.joint import StackError
 from bench.scheduling.deaths import Deaths
 from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
@@ -213,6 +214,15 @@ class RunningSearch:
                     folder.remove_checkpoints()
                 self._progress.ended(trial)
 
+    def _say_if_apart(self, number: int) -> None:
+        """Tell the user why trials that were one stack are computed one by one."""
+        trial = self.journal[number]
+        name, _, reason = failure_of(self.search, trial).partition(": ")
+        if name == StackError.__name__:
+            self._progress.say(f"{self.search.method}: {reason}; these trials are computed one by one")
+            for folder in self.search.folders(trial):
+                folder.forget_failure()
+
     def _lose(self, number: int, job_id: str) -> None:
         """The process of a trial died or raised.
 
@@ -225,6 +235,7 @@ class RunningSearch:
             return
         self._running.discard(number)
         if not self._is_last_attempt and (not single or self._deaths.was_for_memory(job_id)):
+            self._say_if_apart(number)
             self._again.append(number)
             return
         again = ", even when it ran alone" if self._is_last_attempt else ""

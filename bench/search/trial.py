@@ -8,6 +8,7 @@ from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.shelf import Shelf
+from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
 from bench.records.config import CellConfig
 from bench.search.halving import Halving
@@ -64,7 +65,8 @@ class TrialRun:
 class TrialBatch:
     """Several trials: their cells of one seed and setting are one stack.
 
-    A new batch resumes from the last checkpoint of every cell. An error in a trial ends only that trial.
+    A new batch resumes from the last checkpoint of every cell. An error in a trial ends only that trial; a
+    `StackError` is raised.
     """
 
     def __init__(
@@ -116,8 +118,12 @@ class TrialBatch:
             stack.close()
 
     def _note_failures(self) -> None:
+        """A stack that cannot be computed is no fault of a configuration: the job fails, and each is tried by
+        itself."""
         for stack in self._stacks:
             for folder, error in stack.failed.items():
+                if isinstance(error, StackError):
+                    raise error
                 if self._owners[folder].failure is None:
                     self._fail(self._owners[folder], folder, error)
 

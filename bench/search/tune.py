@@ -144,7 +144,7 @@ def _run(
         assignments = []
         for each, journal in pending:
             over = partial(conclusions.begin, each.search, each.checksum)
-            progress = SearchProgress(each.search, view, tracker, background, over)
+            progress = SearchProgress(each.search, view, tracker, background, over, observer.say)
             conditions = make_conditions(
                 [cell.config for cell in each.search.cells({})],
                 cpus=resources.cpus,

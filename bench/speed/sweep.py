@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 
 from bench.engine.federation import Federation
-from bench.engine.hosts.groups import HostGroups
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
+from bench.engine.stacking.joint import JointRounds
 from bench.models.architectures.head import Head
 from bench.models.architectures.mlp import MLP
 from bench.models.architectures.vit_mini import VitMini
@@ -112,11 +112,11 @@ def _alone(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
 
 
 def _stacked(sweep: Sweep, clients: list[Samples]) -> Callable[[], None]:
-    cells, groups = _federations(sweep, clients), HostGroups()
+    cells, joint = _federations(sweep, clients), JointRounds()
 
     def advance() -> None:
         for _ in range(sweep.rounds):
-            for error in groups.advance({host: each.advancing() for host, each in cells}).values():
+            for error in joint.advance({host: each.advancing() for host, each in cells}).values():
                 raise error
 
     return advance

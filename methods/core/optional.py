@@ -6,8 +6,7 @@ A method offers one of them by having its functions. Wrappers offer what the met
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from torch import Generator, Tensor
 
@@ -22,7 +21,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class MakesSamples(Protocol):
-    """A method whose clients train on other samples than their own."""
+    """A method whose clients train on other samples than their own.
+
+    Hyperparameters that samples depend on are declared with `Role.SAMPLES`, or `Role.BRANCH` where rounds
+    depend on them, too: cells that differ only in other floats share their samples.
+    """
 
     def training_samples(
         self, task: Task, client: State, own: Samples, draw: Generator
@@ -31,28 +34,6 @@ class MakesSamples(Protocol):
 
     def resamples(self) -> bool:
         """Whether every epoch gets new samples, instead of the same ones in all rounds."""
-
-
-@runtime_checkable
-class SeparatesRounds(Protocol):
-    """A method that says what its rounds depend on; cells that differ in the rest are trained as one stack.
-
-    The rest is for samples (`MakesSamples`) and for exchanges before round 1. A hyperparameter of the rounds
-    has no part in samples.
-    """
-
-    def in_rounds(self) -> Self:
-        """The same method with all hyperparameters at one value that make no difference to rounds: neither to
-        messages, clients' work and what the server makes of it, nor to predictions."""
-
-    def seen_in_rounds(self, client: State) -> State:
-        """The entries of a client's private state that its work in a round reads."""
-
-
-@cache
-def separates_rounds(kind: Any) -> bool:
-    """Whether methods of this class do; `isinstance` with a protocol is too slow to ask for every client."""
-    return issubclass(kind, SeparatesRounds)
 
 
 @runtime_checkable

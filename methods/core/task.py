@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,8 @@ from methods.core.training import ONE_CLIENT, Loss, Mode, train
 from methods.core.tree import Tree
 
 BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+OF_ONE_SEED = ("seed", "initial")
+"""What of a task depends on the seed."""
 
 if TYPE_CHECKING:
     from methods.modules.split_model import SplitModel
@@ -184,6 +187,31 @@ class Task:
     def computed(self, mode: Mode) -> Task:
         """The same task with gradients computed another way."""
         return replace(self, mode=mode._replace(precision=self.mode.precision))
+
+    def with_optimiser(self, optimiser: Optimiser) -> Task:
+        """The same task for clients with another optimiser."""
+        other = copy(self)
+        other.__dict__["optimiser"] = optimiser
+        return other
+
+    def for_several_seeds(self) -> Task:
+        """What is the same for cells that differ in their seed: the task without `seed` and `initial`."""
+        _ = self.device, self.batch_norm_leaves  # which are kept, and known from the initial model alone
+        other = copy(self)
+        for name in OF_ONE_SEED:
+            del other.__dict__[name]
+        return other
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there."""
+            if name in OF_ONE_SEED:
+                raise AttributeError(
+                    f"task.{name} differs between cells of a stack: set reads_seed = True in the method's "
+                    "class, or read it in server() or client() and keep it in the state"
+                )
+            raise AttributeError(f"a task has no '{name}'")
 
 
 def initial_tree(model: nn.Module) -> Tree:

@@ -8,7 +8,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batch, Batches, Loss, Message, Reply, State, Task, Tree, cross_entropy, option
+from methods.base import (
+    Batch,
+    Batches,
+    Loss,
+    Message,
+    Reply,
+    State,
+    Task,
+    Tree,
+    cross_entropy,
+    is_off,
+    option,
+)
 from methods.shared.losses import class_sums, on_sphere, safe_divide
 from methods.shared.prototypes import PrototypeLearning
 from methods.shared.two_layers import new_layers, two_layers
@@ -141,7 +153,7 @@ class MeanPrototypes(PrototypeLearning, ABC):
         if "prototypes" not in server:
             return {"prototypes": means, "known": known}
         old = server["prototypes"]
-        if self.momentum:
+        if not is_off(self.momentum):
             kept = self.momentum * server["known"][:, None]
             means = self.scaled(kept * old + (1 - kept) * means)
         return {

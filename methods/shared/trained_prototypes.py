@@ -19,6 +19,7 @@ NEAREST = 1e-12
 class TrainedPrototypes(PrototypeLearning, ABC):
     """What the two forms of FedTGP share."""
 
+    stacks_server = False
     margin: float = Field(default=100.0, ge=0)
     """The largest δ; 100 as in the paper."""
     server_epochs: int = Field(default=100, ge=0)

@@ -22,6 +22,7 @@ from methods.wrappers.base import Wrapper
 class Aligned(Alignment, Wrapper):
     short_label = "Aligned"
     neutral = "weights clients by the agreement of their updates at every setting"
+    stacks_server = False
 
     @model_validator(mode="after")
     def _replaces_an_average(self) -> Self:

@@ -24,13 +24,7 @@ from methods.base import (
     Tree,
 )
 from methods.core.optimisers import Optimiser
-from methods.core.optional import (
-    FoldsReplies,
-    HasAnchors,
-    MakesSamples,
-    PredictsOtherwise,
-    SeparatesRounds,
-)
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
 INHERITED = ("has_global_model", "pools_data", "own_model", "one_round", "observes_clients")
@@ -74,6 +68,10 @@ class Wrapper(FedAlgorithm):
         wrapped.version = 1000 * cls.version + kind.version
         wrapped.neutral = _together(cls.neutral, kind.neutral)
         wrapped.reveals = {**cls.reveals, **{f"inner.{name}": why for name, why in kind.reveals.items()}}
+        wrapped.sample_state = cls.sample_state | {f"inner.{name}" for name in kind.sample_state}
+        wrapped.stacks_server = cls.stacks_server and kind.stacks_server
+        wrapped.stacks_predictions = cls.stacks_predictions and kind.stacks_predictions
+        wrapped.reads_seed = cls.reads_seed or kind.reads_seed
         for variable in INHERITED:
             setattr(wrapped, variable, getattr(kind, variable))
         return wrapped
@@ -134,17 +132,6 @@ class _WithSamples(Wrapper):
         return self.trained.resamples()
 
 
-class _WithSeparateRounds(Wrapper):
-    def in_rounds(self) -> Self:
-        assert isinstance(self.inner, SeparatesRounds)
-        return self.model_copy(update={"inner": self.inner.in_rounds()})
-
-    def seen_in_rounds(self, client: State) -> State:
-        assert isinstance(self.trained, SeparatesRounds)
-        own = {key: entry for key, entry in client.items() if key != "inner"}
-        return own | outer(self.trained.seen_in_rounds(inner(client)))
-
-
 class _WithAnchors(Wrapper):
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         assert isinstance(self.trained, HasAnchors)
@@ -160,7 +147,6 @@ class _WithOtherPredictions(Wrapper):
 
 OPTIONAL: dict[type, type[Wrapper]] = {
     MakesSamples: _WithSamples,
-    SeparatesRounds: _WithSeparateRounds,
     HasAnchors: _WithAnchors,
     PredictsOtherwise: _WithOtherPredictions,
 }

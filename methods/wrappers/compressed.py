@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from methods.base import Batches, Message, Reply, State, Task, Tree
+from methods.base import Batches, Message, Reply, Role, State, Task, Tree
 from methods.shared.compression import from_largest, from_quantised, largest, quantised
 from methods.shared.vectors import flattened, unflattened
 from methods.wrappers._averages import sent_model
@@ -43,7 +43,7 @@ class Compressed(Wrapper):
 
     kind: Literal["topk", "qsgd"] = "topk"
     """Send the largest entries of the update, or all of them with a few levels each."""
-    share: float = Field(default=0.1, gt=0, le=1)
+    share: Annotated[float, Role.BRANCH] = Field(default=0.1, gt=0, le=1)
     """Of `topk`: the share of the entries that are sent; the paper goes down to single ones."""
     levels: int = Field(default=7, ge=1, le=127)
     """s of `qsgd`; 7 needs four bits per number, as in the paper's 4-bit runs."""

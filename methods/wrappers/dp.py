@@ -40,6 +40,7 @@ class DP(Wrapper):
     short_label = "DP"
     neutral = "clips updates and weighs all clients alike at every setting"
     outermost = True
+    stacks_server = False
 
     clip: float = Field(default=1.0, gt=0)
     """S, the largest length of a client's update; the paper tunes it, 15 for its language model."""

@@ -36,6 +36,7 @@ from methods.wrappers.base import Wrapper
 class FedHEAL(Wrapper):
     short_label = "FedHEAL"
     neutral = "weighs clients by how much they change at every setting"
+    stacks_server = False
 
     threshold: float = Field(default=0.3, ge=0, lt=1)
     """τ, how often a parameter must have changed in the same direction before; 0.3 as in the public code."""

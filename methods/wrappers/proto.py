@@ -47,7 +47,10 @@ class Proto(Wrapper):
     def trained(self) -> FedAlgorithm:
         if is_off(self.lam):
             return self.inner
-        pulled: FedAlgorithm = with_pull(type(self.inner))(**dict(self.inner), pull_weight=self.lam)
+        # Without validation, as numbers may be tensors here.
+        pulled: FedAlgorithm = with_pull(type(self.inner)).model_construct(
+            **dict(self.inner), pull_weight=self.lam
+        )
         return pulled
 
     def check(self, task: Task) -> None:

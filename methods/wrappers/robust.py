@@ -19,13 +19,13 @@ more than average models is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from methods.base import Reply, State, Task
+from methods.base import Reply, Role, State, Task
 from methods.shared.vectors import flattened, unflattened
 from methods.wrappers._averages import in_place_of, require_average
 from methods.wrappers.base import Wrapper
@@ -43,7 +43,7 @@ class Robust(Wrapper):
 
     rule: Literal["median", "trimmed_mean", "krum", "multi_krum", "geometric_median"] = "median"
     """What the server takes instead of the mean."""
-    tolerated: float = Field(default=0.3, ge=0, lt=0.5)
+    tolerated: Annotated[float, Role.BRANCH] = Field(default=0.3, ge=0, lt=0.5)
     """The share of attackers that trimmed mean and Krum prepare for; the others have no such number."""
     steps: int = Field(default=50, ge=1)
     """Weiszfeld's steps of the geometric median; the authors take 3 or 4, as each costs a round for them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from bench.records.config import CellConfig
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
 from methods.base import Loss, Message, State, Task
+from methods.core.fields import Role
 from methods.fedprox import FedProx
 from tests.kit.cli import TINY, write_suite
 
@@ -77,19 +78,19 @@ def count_joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     real = computed_together.stacked_outcome
 
-    def counted(number: int, sets: Any, *rest: Any) -> Any:
+    def counted(sets: Any, *rest: Any) -> Any:
         sizes.append(sum(map(len, sets)))
-        return real(number, sets, *rest)
+        return real(sets, *rest)
 
     monkeypatch.setattr(computed_together, "stacked_outcome", counted)
     return sizes
 
 
 class Choosy(FedProx):
-    """Has a number that decides what is computed, and one that breaks it."""
+    """Has a number that decides what is computed, and breaks it if it is large."""
 
     label = "Choosy"
-    shift: float = Field(default=0.0, ge=0)
+    shift: Annotated[float, Role.BRANCH] = Field(default=0.0, ge=0)
 
     def objective(self, task: Task, client: State, message: Message) -> Loss:
         plain = super().objective(task, client, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr
 from torch import Generator, Tensor
 
 from methods.base import Batch, Batches, Message, Prelude, Reply, Samples, State, Task, Tree
+from methods.core.fields import Role
 from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Purity and randomness
@@ -172,20 +173,14 @@ class OtherPreludeInSweeps(ChangesLoss):
 class OtherRoundsInSweeps(ChangesLoss):
     """Says that a whole number makes no difference to its rounds, and it does."""
 
-    copies: int = Field(default=1, ge=1)
-
-    def in_rounds(self) -> Self:
-        return self.model_copy(update={"copies": 1})
-
-    def seen_in_rounds(self, client: State) -> State:
-        return client
+    copies: Annotated[int, Role.SAMPLES] = Field(default=1, ge=1)
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
         return 0.1 * self.copies * params.only(task.trainable).sqnorm()
 
 
-class OtherSamplesInSweeps(OtherRoundsInSweeps):
-    """Says that the number of its rounds has no part in its samples, and it does."""
+class OtherSamplesInSweeps(Toy):
+    """Does not say that its samples depend on a number."""
 
     scale: float = Field(default=0.5, gt=0)
 
@@ -196,17 +191,72 @@ class OtherSamplesInSweeps(OtherRoundsInSweeps):
         return False
 
 
-class HidesFromRounds(OtherRoundsInSweeps):
-    """Says that its rounds read nothing of the private state, and they do."""
+class HidesFromRounds(ChangesLoss):
+    """Says that its rounds do not read the private state, and they do."""
+
+    sample_state = frozenset({"weight"})
 
     def client(self, task: Task) -> State:
         return {"weight": torch.ones(())}
 
-    def seen_in_rounds(self, client: State) -> State:
-        return {}
-
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
         return client["weight"] * params.only(task.trainable).sqnorm()
+
+
+class BranchesOnNumber(ChangesLoss):
+    """Does not say that a number decides an `if`."""
+
+    mu: float = Field(default=0.1, ge=0)
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        weight = 1.0 if self.mu > 0.09 else 0.5
+        return weight * params.only(task.trainable).sqnorm()
+
+
+class DeclaresBranch(BranchesOnNumber):
+    mu: Annotated[float, Role.BRANCH] = Field(default=0.1, ge=0)
+
+
+class ServerDecides(Toy):
+    """Does not say that its server branches on the value of a tensor."""
+
+    def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
+        model = self.average(replies)
+        return {"model": model if float(model.sqnorm()) > 0 else server["model"]}
+
+
+class DeclaresServer(ServerDecides):
+    stacks_server = False
+
+
+class PredictsByValue(Toy):
+    """Does not say that its predictions branch on the value of a tensor."""
+
+    def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
+        scores = super().predict(task, server, client, x)
+        return scores if scores.sum().item() > 0 else 2 * scores
+
+
+class DeclaresPredictions(PredictsByValue):
+    stacks_predictions = False
+
+
+class ReadsSeed(ChangesLoss):
+    """Does not say that a client's work depends on the seed."""
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        return (1 + task.seed) * params.only(task.trainable).sqnorm()
+
+
+class PullsToInitial(ChangesLoss):
+    """The same of the initial model."""
+
+    def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
+        return params.sqdist(task.initial)
+
+
+class DeclaresSeed(ReadsSeed):
+    reads_seed = True
 
 
 # What travels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -16,13 +16,15 @@ from bench.engine.hosts.stacked import StackedHost
 from bench.suite.methods import METHODS
 from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import SGD, Adam
-from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise, SeparatesRounds
+from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
 from methods.fedavg import FedAvg
+from methods.fedetf import FedETF
 from methods.fedlsa import FedLSA
 from methods.fedproto import FedProto
 from methods.fedproto_avg import FedProtoAvg
 from methods.fedprox import FedProx
 from methods.fedsdg import FedSDG
+from methods.fedsr import FedSR
 from methods.moon import Moon
 from methods.shared.averaging import Averaging
 from methods.wrappers.base import Wrapper
@@ -58,6 +60,7 @@ class Everything(Averaging):
     label = "Everything"
     neutral = "doubles its samples"
     observes_clients = True
+    sample_state = frozenset({"told"})
 
     optimiser: SGD | Adam | None = SGD(lr=0.07)
 
@@ -88,12 +91,6 @@ class Everything(Averaging):
 
     def resamples(self) -> bool:
         return True
-
-    def in_rounds(self) -> Self:
-        return self.model_copy(update={"weighting": "uniform"})
-
-    def seen_in_rounds(self, client: State) -> State:
-        return {"rounds": client["rounds"]}
 
     def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
         return task.encode(server["model"], x), server["model"]["classifier.weight"]
@@ -139,7 +136,7 @@ def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
 @pytest.mark.parametrize(
     ("inner", "offered"),
     [
-        (Everything, {MakesSamples, SeparatesRounds, HasAnchors, PredictsOtherwise}),
+        (Everything, {MakesSamples, HasAnchors, PredictsOtherwise}),
         (FedLSA, {HasAnchors}),
         (FedProto, {PredictsOtherwise}),
         (FedProtoAvg, {HasAnchors, PredictsOtherwise}),
@@ -149,20 +146,31 @@ def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
 def test_a_wrapped_method_offers_just_what_the_method_offers(
     inner: type[FedAlgorithm], offered: set[Any]
 ) -> None:
-    optional = (MakesSamples, SeparatesRounds, HasAnchors, PredictsOtherwise)
+    optional = (MakesSamples, HasAnchors, PredictsOtherwise)
     for method in (inner(), Plain.around(inner)(), Plain.around(Plain.around(inner))()):
         assert {offer for offer in optional if isinstance(method, offer)} == offered
 
 
-def test_what_rounds_depend_on_is_what_the_inner_method_says() -> None:
+def test_rounds_do_not_get_what_the_inner_method_keeps_for_samples() -> None:
     wrapped = Plain.around(Plain.around(Everything))()
-    assert isinstance(wrapped, SeparatesRounds)
-    expected = wrapped.model_dump()
-    expected["inner"]["inner"]["weighting"] = "uniform"
-    assert wrapped.in_rounds() == type(wrapped).model_validate(expected) != wrapped
+    assert wrapped.sample_state == {"inner.inner.told"}
+    host = StackedHost(tiny_problem(wrapped))
     inside = {"rounds": torch.tensor(1.0), "told": torch.tensor(True)}
-    seen = wrapped.seen_in_rounds({"own": inside["told"], "inner": {"inner": inside}})
-    assert seen == {"own": inside["told"], "inner": {"inner": {"rounds": inside["rounds"]}}}
+    host.adopt({0: {"told": inside["told"], "inner": {"inner": inside}}})
+    expected = {"told": inside["told"], "inner": {"inner": {"rounds": inside["rounds"]}}}
+    assert host.seen_in_rounds(0) == expected
+
+
+@pytest.mark.parametrize("inner", [FedAvg, FedLSA, FedETF, FedSR])
+def test_a_wrapped_method_is_stacked_as_far_as_both_are(inner: type[FedAlgorithm]) -> None:
+    class Restricted(Plain):
+        stacks_server = stacks_predictions = False
+        reads_seed = True
+
+    flags = ("stacks_server", "stacks_predictions", "reads_seed")
+    for flag in flags:
+        assert getattr(Plain.around(inner), flag) == getattr(inner, flag)
+        assert getattr(Restricted.around(inner), flag) == getattr(Restricted, flag)
 
 
 def test_anchors_and_other_predictions_are_the_inner_methods() -> None:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
 from bench.contract.stage import PLAIN, SIZES
 from bench.contract.subject import NotApplicableError, Subject, raised
-from bench.engine.evaluation import Judging
+from bench.engine.evaluation import Judged, Judging
 from bench.engine.federation import Federation
-from bench.engine.hosts.groups import HostGroups
-from bench.engine.hosts.judging import joint_judging
+from bench.engine.hosts.base import Asked, Hosts, Round
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import SharedPreludes
-from methods.base import FedAlgorithm, Task
-from methods.core.optional import MakesSamples, SeparatesRounds
+from bench.engine.stacking.joint import FUNCTIONS, JointRounds, StackError
+from bench.engine.variation import Hyperparameters
+from methods.base import FedAlgorithm
+from methods.core.optional import MakesSamples
 
 TOLERANCE = 1e-5
 ROUNDS = 2
@@ -30,106 +31,156 @@ OF_SEEDS = {0: SIZES, 1: (8, 5, 11)}
 """Seed → samples per client."""
 SMALLER = 0.8
 """What numbers are multiplied by to have other values of them."""
+REMEDIES = {
+    "local": "the cells differ in nothing but the learning rate, which local may not take for a plain number",
+    "aggregate": "set stacks_server = False in the class, and it is called cell by cell",
+    "predict": "set stacks_predictions = False in the class, and it is called cell by cell",
+}
+"""Function of a method → what helps if it cannot be computed for several cells whatever they differ in."""
 
 
 def _sweeps(subject: Subject) -> Iterator[str]:
     problem = subject.problem(optimiser=PLAIN)
     if problem.task.has_batch_norm:
         raise NotApplicableError("batch norm cannot be stacked")
-    problems = [
-        cell
-        for seed, sizes in OF_SEEDS.items()
-        for cell in two_settings(subject.problem(optimiser=PLAIN, seed=seed, sizes=sizes))
-    ]
-    found = list(
-        _differences(subject, problems, "in local and in losses, numbers of the method may be tensors")
-    )
-    others = with_other_samples(problem.method, problem.task)
-    if not found and others != problem.method:
-        cells = [problem, replace(two_settings(problem)[1], method=others)]
-        claim = "in_rounds says that some hyperparameters, in which they differ, make no difference to rounds"
-        found = list(_differences(subject, cells, claim))
-    yield from found
+    first, second = (subject.problem(optimiser=PLAIN, seed=seed, sizes=of) for seed, of in OF_SEEDS.items())
+    # The same frozen weights, as those of a pretrained model: otherwise the seeds are computed apart.
+    second = replace(second, task=replace(second.task, model=first.task.model), test=first.test)
+    other_samples = with_other_samples(problem)
+    cells = [*two_settings(first), *two_settings(second)]
+    made = [] if other_samples is problem else [problem, other_samples]
+    if fault(subject, cells) or (made and fault(subject, made)):
+        yield _diagnosis(subject, problem, [first, second], made)
 
 
-def _differences(subject: Subject, problems: list[Problem], hint: str) -> Iterator[str]:
-    """What is otherwise in these cells together than alone; at most one sentence."""
-    alone = [_standing(problem) for problem in problems]
-    try:
-        cells = _together(problems)
-    except Exception as error:
-        yield f"cells with other numbers or seeds cannot be computed together: {raised(subject, error)}"
-        return
-    together = [standing(federation, host) for host, federation in cells]
-    for expected, found in zip(alone, together, strict=True):
-        if missed := gaps(expected, found, TOLERANCE):
-            yield (
-                f"cells that are computed together differ from the same cells alone by up to "
-                f"{max(missed.values()):.2g} in {some(list(missed))}: {hint}"
+def _diagnosis(subject: Subject, problem: Problem, seeds: list[Problem], made: list[Problem]) -> str:
+    """What to declare, found by comparing cells that differ in one thing only."""
+    slower = replace(problem, task=two_settings(problem)[1].task)
+    for kind, function in FUNCTIONS.items():
+        if found := fault(subject, [problem, slower], stacked=[Asked, kind]):
+            return f"{function} cannot be computed for several cells at once ({found}): {REMEDIES[function]}"
+    for path in Hyperparameters.of(problem.method).numbers:
+        if (changed := with_other_value(problem, path)) and (found := fault(subject, [problem, changed])):
+            return f"{'.'.join(path)} {_remedy_of_number(subject, problem, changed, found)}"
+    for path in Hyperparameters.of(problem.method).samples:
+        if (changed := with_other_value(problem, path)) and (found := fault(subject, [problem, changed])):
+            return (
+                f"{'.'.join(path)} is declared with Role.SAMPLES, but rounds depend on it, or samples depend "
+                f"on more than Role.SAMPLES and sample_state say ({found})"
             )
-            return
-    if subject.method.has_global_model and not _judge_alike([federation for _, federation in cells]):
-        yield (
-            "models that are judged together predict other classes than alone: in predict, numbers of the "
-            "method may be tensors"
+    if found := fault(subject, seeds):
+        return f"cells of different seeds cannot be computed together ({found}): set reads_seed = True"
+    found = fault(subject, [*two_settings(seeds[0]), *two_settings(seeds[1])]) or fault(subject, made)
+    return f"cells that are computed together differ from the same cells alone ({found})"
+
+
+def _remedy_of_number(subject: Subject, problem: Problem, changed: Problem, found: str) -> str:
+    if not fault(subject, [problem, changed], share_preludes=False):
+        return (
+            "makes a difference to an exchange before round 1, whose objects are equal (==) whatever its "
+            f"value ({found}): make it part of the comparison"
         )
-
-
-def _judge_alike(federations: list[Federation]) -> bool:
-    """Whether the global models of several cells predict together what each does alone."""
-    models = [Judging(each.problem, each.server, list(each.problem.test.values())) for each in federations]
-    return all(
-        not isinstance(found, Exception)
-        and all(torch.equal(a.classes, b.classes) for a, b in zip(found, model.alone(), strict=True))
-        for model, found in zip(models, joint_judging().to(models), strict=True)
+    if isinstance(problem.method, MakesSamples) and not _make_the_same(problem, changed):
+        return (
+            f"makes a difference to samples ({found}): declare it Annotated[float, Role.SAMPLES], or "
+            "Role.BRANCH if rounds depend on it, too"
+        )
+    return (
+        f"cannot be a tensor with a value per cell ({found}): use is_off(...) or torch.where, or declare it "
+        "Annotated[float, Role.BRANCH]"
     )
+
+
+def fault(
+    subject: Subject,
+    problems: Sequence[Problem],
+    stacked: Sequence[type] = tuple(FUNCTIONS),
+    share_preludes: bool = True,
+) -> str:
+    """What is different in these cells together than alone, or what computing them raises; empty: nothing."""
+    alone = [_alone(problem) for problem in problems]
+    shared = SharedPreludes() if share_preludes else None
+    joint, hosts = JointRounds(stacked), [StackedHost(problem) for problem in problems]
+    cells = {host: prepared(host.problem, host, SOME, shared) for host in hosts}
+    models: dict[Hosts, list[Judged]] = {}
+    for number in range(ROUNDS):
+        last = number == ROUNDS - 1 and subject.method.has_global_model
+        rounds: dict[Hosts, Round[Any]] = {
+            host: _round(host, each, models if last else None) for host, each in cells.items()
+        }
+        for error in joint.advance(rounds).values():
+            cause = error.__cause__ if isinstance(error, StackError) else error
+            return raised(subject, cause if isinstance(cause, Exception) else error)
+    for (expected, judged), (host, federation) in zip(alone, cells.items(), strict=True):
+        if missed := gaps(expected, standing(federation, host), TOLERANCE):
+            return f"they differ by up to {max(missed.values()):.2g} in {some(list(missed))}"
+        for mine, theirs in zip(judged, models.get(host, judged), strict=True):
+            if not torch.equal(mine.classes, theirs.classes):
+                return "they predict other classes than alone"
+    return ""
+
+
+def _round(host: Hosts, federation: Federation, models: dict[Hosts, list[Judged]] | None) -> Round[Any]:
+    """A round, and then what the global model predicts, where that is asked for."""
+    yield from federation.advancing()
+    if models is not None:
+        models[host] = yield _judging(federation)
+
+
+def _judging(federation: Federation) -> Judging:
+    return Judging(federation.problem, federation.server, list(federation.problem.test.values()))
+
+
+def _alone(problem: Problem) -> tuple[dict[str, Any], list[Judged]]:
+    host = StackedHost(problem)
+    federation = run(problem, host, ROUNDS, SOME)
+    judged = _judging(federation).alone() if problem.method.has_global_model else []
+    return standing(federation, host), judged
+
+
+def _make_the_same(one: Problem, other: Problem) -> bool:
+    """Whether the first client trains on the same samples in both."""
+    hosts = [StackedHost(problem) for problem in (one, other)]
+    shared = SharedPreludes()
+    for host in hosts:
+        prepared(host.problem, host, SOME, shared)
+    client = next(iter(one.train))
+    return all(torch.equal(a, b) for a, b in zip(*(host.made(client, 0) for host in hosts), strict=True))
 
 
 def two_settings(problem: Problem) -> list[Problem]:
     """The problem, and the same with other numbers of the method and a lower learning rate."""
     slower = replace(problem.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
-    return [problem, replace(problem, method=changed(problem.method), task=slower)]
+    changed = problem
+    for path in Hyperparameters.of(problem.method).numbers:
+        changed = with_other_value(changed, path) or changed
+    return [problem, replace(changed, task=slower)]
 
 
-def changed(method: FedAlgorithm) -> FedAlgorithm:
-    """The same method with other numbers, as far as it takes them."""
-    given = method.model_dump()
-    for path, value in _numbers(method, ()):
+def with_other_samples(problem: Problem) -> Problem:
+    """The same with other values of all that rounds do not depend on, as far as the method says."""
+    for path in Hyperparameters.of(problem.method).samples:
+        problem = with_other_value(problem, path) or problem
+    return problem
+
+
+def with_other_value(problem: Problem, path: Sequence[str]) -> Problem | None:
+    """The same with another value of one hyperparameter; None where the method takes no other."""
+    method = problem.method
+    for other in _others(_value(method, path)):
         try:
-            method = type(method).model_validate(_with(given, path, SMALLER * value))
-        except ValidationError:
+            changed: FedAlgorithm = type(method).model_validate(_with(method.model_dump(), path, other))
+            changed.check(problem.task)
+        except ValueError:
             continue
-        given = _with(given, path, SMALLER * value)
-    return method
+        if not (isinstance(changed, MakesSamples) and changed.resamples()):  # for which a cell stays alone
+            return replace(problem, method=changed)
+    return None
 
 
-def with_other_samples(method: FedAlgorithm, task: Task) -> FedAlgorithm:
-    """The same method with other values of all that it says makes no difference to rounds."""
-    if not isinstance(method, SeparatesRounds):
-        return method
-    kind, rounds = type(method), method.in_rounds()
-    for path, value in _fields(method, ()):
-        for other in _others(value):
-            try:
-                changed = kind.model_validate(_with(method.model_dump(), path, other))
-                changed.check(task)
-            except ValueError:
-                continue
-            anew = isinstance(changed, MakesSamples) and changed.resamples()  # for which a cell stays alone
-            if isinstance(changed, SeparatesRounds) and changed.in_rounds() == rounds and not anew:
-                method = changed
-                break
-    return method
-
-
-def _fields(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All hyperparameters, those of methods inside too."""
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        if isinstance(value, FedAlgorithm):
-            yield from _fields(value, (*path, name))
-        else:
-            yield (*path, name), value
+def _value(model: BaseModel, path: Sequence[str]) -> Any:
+    name, *inside = path
+    return _value(getattr(model, name), inside) if inside else getattr(model, name)
 
 
 def _others(value: Any) -> list[Any]:
@@ -143,28 +194,9 @@ def _others(value: Any) -> list[Any]:
     return [2] if value is None else []
 
 
-def _numbers(model: BaseModel, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
-    return ((at, value) for at, value in _fields(model, path) if type(value) is float and value)
-
-
-def _with(given: Mapping[str, Any], path: tuple[str, ...], value: float) -> dict[str, Any]:
-    name, *rest = path
-    return {**given, name: _with(given[name], tuple(rest), value) if rest else value}
-
-
-def _standing(problem: Problem) -> dict[str, Any]:
-    host = StackedHost(problem)
-    return standing(run(problem, host, ROUNDS, SOME), host)
-
-
-def _together(problems: list[Problem]) -> list[tuple[StackedHost, Federation]]:
-    shared, groups = SharedPreludes(), HostGroups()
-    hosts = [StackedHost(problem) for problem in problems]
-    cells = [(host, prepared(host.problem, host, SOME, shared)) for host in hosts]
-    for _ in range(ROUNDS):
-        for error in groups.advance({host: federation.advancing() for host, federation in cells}).values():
-            raise error
-    return cells
+def _with(given: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    name, *inside = path
+    return {**given, name: _with(given[name], inside, value) if inside else value}
 
 
 SWEEPS = Rule(

@@ -13,13 +13,13 @@ from torch import Tensor
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import use_precision
-from bench.engine.hosts.base import Arguments, Work
+from bench.engine.hosts.base import Arguments
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
-from methods.base import Exchange, FedAlgorithm, Message
+from methods.base import Exchange, FedAlgorithm, Message, Reply, State
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies
 
@@ -42,11 +42,13 @@ class DebugHost(LoopHost):
         super().__init__(problem)
         self._folder, self._cell_id, self._data_root = folder, cell_id, data_root
 
-    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Work:
+    def work(
+        self, phase: int, number: int, client: int, message: Message, samples: Samples
+    ) -> tuple[Reply, State]:
         try:
             with torch.autograd.set_detect_anomaly(True):
-                work = super().work(phase, number, client, message, samples)
-            require_finite({"reply": work.content, "state": work.state})
+                reply, state = super().work(phase, number, client, message, samples)
+            require_finite({"reply": reply.content, "state": state})
         except Exception as error:
             error.add_note(f"this was the work of client {client} in round {number}")
             if self._folder is not None:
@@ -56,7 +58,7 @@ class DebugHost(LoopHost):
                     "failed.exchange.local(*failed.arguments)"
                 )
             raise
-        return work
+        return reply, state
 
     def _keep(
         self, file: Path, phase: int, number: int, client: int, message: Message, samples: Samples

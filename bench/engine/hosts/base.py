@@ -7,26 +7,26 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
-from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import sent_orders
 from bench.engine.evaluation import Judging, Scores, score
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
-from bench.engine.variation import Setting
+from bench.engine.shared_preludes import are_same
+from bench.engine.variation import Hyperparameters
 from bench.memory import available_bytes
-from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
+from methods.base import Batches, Exchange, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import MakesSamples, separates_rounds
+from methods.core.optional import FoldsReplies, MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -43,27 +43,33 @@ def kept_bytes(device: torch.device) -> int:
 class Asked(NamedTuple):
     """What the server of a cell wants of its clients."""
 
+    hosts: Hosts
     phase: int
     number: int
     """Of the round."""
-    messages: Sequence[tuple[int, Message]]
+    messages: Mapping[int, Message]
 
-
-Combination: TypeAlias = Callable[[Task, State, Sequence[Reply]], State]
-"""How a server takes replies into its state."""
+    def alone(self) -> Sequence[Reply]:
+        """The clients' replies."""
+        return self.hosts.run(self.phase, self.number, list(self.messages.items()))
 
 
 class Combining(NamedTuple):
     """Replies that the server is to take into its state."""
 
     problem: Problem
-    combine: Combination
+    exchange: Exchange | FoldsReplies
     server: State
     replies: Replies
 
     def alone(self) -> State:
         """The server's next state."""
-        return self.combine(self.problem.task, self.server, list(self.replies))
+        task, server = self.problem.task, self.server
+        if not isinstance(self.exchange, FoldsReplies):
+            return self.exchange.aggregate(task, server, list(self.replies))
+        for reply in self.replies:
+            server = self.exchange.fold(task, server, reply)
+        return server
 
 
 Result = TypeVar("Result")
@@ -71,7 +77,8 @@ Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Result]
 """A part of a run that asks for work and is sent what comes of it, until it has its result.
 
 Clients that are asked answer with replies, combining these brings the server's next state, and judging a
-model brings predictions, set by set.
+model brings predictions, set by set. Each request can be answered by itself (`alone`), or together with
+those of other cells (`bench.engine.stacking`).
 """
 
 
@@ -127,16 +134,18 @@ class Arguments(NamedTuple):
     batches: Batches
 
 
-class Work(NamedTuple):
-    """What a client has computed: its reply, and what changed of its private state."""
+def without_entries(state: State, names: Collection[str]) -> State:
+    """The state without these entries, which may be inside others: `inner.shared`."""
+    kept = {key: entry for key, entry in state.items() if key not in names}
+    inside = {name.partition(".")[2] for name in names if name.startswith("inner.")}
+    return kept | {"inner": without_entries(kept["inner"], inside)} if inside and "inner" in kept else kept
 
-    client: int
-    samples: int
-    content: Message
-    state: State
-    terms: dict[str, Tensor] | None
-    sound: bool = True
-    """Whether all its numbers are finite."""
+
+def chosen_entries(state: State, names: Collection[str]) -> State:
+    """These entries of a state, as far as it has them."""
+    found = {key: state[key] for key in names if key in state}
+    inside = {name.partition(".")[2] for name in names if name.startswith("inner.")}
+    return found | ({"inner": chosen_entries(state["inner"], inside)} if inside and "inner" in state else {})
 
 
 class Host(ABC):
@@ -162,13 +171,16 @@ class Host(ABC):
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         """The exchange that is repeated."""
 
-    def work(self, phase: int, number: int, client: int, message: Message, samples: Samples) -> Work:
-        """What one client computes by itself."""
+    def work(
+        self, phase: int, number: int, client: int, message: Message, samples: Samples
+    ) -> tuple[Reply, State]:
+        """What one client computes by itself: its reply, and what changed of its private state."""
         in_round = phase == len(self._exchanges) - 1
         terms = LossTerms() if in_round and self.problem.task.records_losses else None
         arguments = self.arguments(phase, number, client, message, samples, terms)
         content, state = self._exchanges[phase].local(*arguments)
-        return Work(client, len(samples.y), content, state, None if terms is None else terms.means())
+        noted = None if terms is None else terms.means()
+        return Reply(client, len(samples.y), content, terms=noted), state
 
     def arguments(
         self,
@@ -189,20 +201,17 @@ class Host(ABC):
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
         return Arguments(self.task_in(number), self.state(client), message, batches)
 
-    def judged(self, works: Sequence[Work]) -> list[Reply]:
-        """The replies of clients, each with whether it can be used; asked of all at once.
+    def judged(self, works: Sequence[tuple[Reply, State]]) -> list[Reply]:
+        """The replies, each with whether it can be used; asked of all at once, as a GPU would stand still for
+        every question.
 
-        A GPU would stand still for every question.
+        A client whose work blew up keeps the state it had, and can take part again.
         """
-        sound = are_finite([(work.content, work.state) for work in works])
-        return self.finished([work._replace(sound=good) for work, good in zip(works, sound, strict=True)])
-
-    def finished(self, works: Sequence[Work]) -> list[Reply]:
-        """The replies; a client whose work blew up keeps the state it had, and can take part again."""
-        for work in works:
-            if work.state and work.sound:
-                self._states[work.client] = merged(self.state(work.client), work.state)
-        return [Reply(work.client, work.samples, work.content, work.sound, work.terms) for work in works]
+        sound = are_finite([(reply.content, state) for reply, state in works])
+        for (reply, state), good in zip(works, sound, strict=True):
+            if state and good:
+                self._states[reply.client] = merged(self.state(reply.client), state)
+        return [reply._replace(sound=good) for (reply, _), good in zip(works, sound, strict=True)]
 
     def task_in(self, number: int) -> Task:
         """The task of a round; made once per round, not once per client."""
@@ -231,24 +240,22 @@ class Host(ABC):
     def makes_the_same(self, other: Host) -> bool:
         """Whether all clients train on the same samples in both, in every round.
 
-        The two have the same data, and differ in rounds in numbers alone.
+        The two differ only in numbers, samples and seed.
         """
+        if self.problem.train is not other.problem.train:
+            return False
         if self._maker is None or self.resamples:
             return self._maker is None
-        makers = (self, other)
-        mine, theirs = (Setting.of(host.problem.method, host.problem.task) for host in makers)
-        alike = mine.makes_as(theirs)
-        # As after a prelude that both have shared.
-        states = [(list(host._states), list(map(id, leaves_of(host._states)))) for host in makers]
-        if states[0] == states[1] and alike:
-            return True
-        if not alike and separates_rounds(type(self._maker)):
-            return False  # or only by chance
-        return all(
-            torch.equal(mine, theirs)
-            for client in self.problem.train
-            for mine, theirs in zip(*(host.made(client, number=0) for host in makers), strict=True)
-        )
+        mine, theirs = (Hyperparameters.of(host.problem.method).samples for host in (self, other))
+        return mine == theirs and are_same(self._sample_states(), other._sample_states())
+
+    def _sample_states(self) -> dict[int, State]:
+        """What samples are made from, of each client's private state."""
+        entries = self.problem.method.sample_state
+        return {
+            client: chosen_entries(state, entries) if entries else state
+            for client, state in self._states.items()
+        }
 
     def state(self, client: int) -> State:
         if client not in self._states:
@@ -257,9 +264,8 @@ class Host(ABC):
 
     def seen_in_rounds(self, client: int) -> State:
         """What a client's work in a round reads of its private state."""
-        method: Any = self.problem.method
-        state = self.state(client)
-        return method.seen_in_rounds(state) if separates_rounds(type(self.problem.method)) else state
+        entries = self.problem.method.sample_state
+        return without_entries(self.state(client), entries) if entries else self.state(client)
 
     def states(self) -> dict[int, State]:
         """The private states of the clients that have one of their own by now."""

@@ -18,6 +18,9 @@ from methods.core.tree import size_in_bytes
 class Replies(Sequence[Reply]):
     """In the order of the clients."""
 
+    stacked_with = 1
+    """How many cells were computed in the same call, this one included."""
+
     def __init__(self, replies: Sequence[Reply]) -> None:
         self._replies = replies
 
@@ -66,6 +69,7 @@ class Outcome(NamedTuple):
     """What the clients of a stack have computed, in all cells at once."""
 
     rows: Sequence[Row]
+    """Those of a set of samples stand next to each other."""
     content: Any
     """What a client sends, with slots for tensors."""
     state: Any
@@ -83,89 +87,78 @@ class Outcome(NamedTuple):
         sent: int = sum(self.tensors[slot.position].nbytes for slot in leaves_in(self.content))
         return sent // (len(self.rows) * len(self.sound[0]))
 
-    def clients_of(self, of_set: int) -> list[tuple[int, Row]]:
-        """The clients of a set, each with its place in the stack."""
-        return [(at, row) for at, row in enumerate(self.rows) if row.of_set == of_set]
+    def places_of(self, of_set: int) -> range:
+        """Where the clients of a set stand."""
+        places = [at for at, row in enumerate(self.rows) if row.of_set == of_set]
+        return range(places[0], places[-1] + 1) if places else range(0)
+
+    def are_sound(self, places: range, cell: int) -> list[bool]:
+        return [self.sound[at][cell] for at in places]
+
+    def filled(self, nest: Any, places: range, cell: int) -> Iterable[Any]:
+        """The nest of every client, with its tensors."""
+        if not self.tensors:
+            return [nest] * len(places)
+        return (fill(nest, tensors) for tensors in _by_client(self.tensors, places, cell))
+
+    def terms_at(self, places: range, cell: int) -> Iterable[dict[str, Tensor] | None]:
+        if not self.terms:
+            return [None] * len(places)
+        by_client = _by_client(list(self.terms.values()), places, cell)
+        return (dict(zip(self.terms, means, strict=True)) for means in by_client)
+
+
+def _by_client(tensors: Sequence[Tensor], places: range, cell: int) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(tensor[places.start : places.stop, cell].unbind(0) for tensor in tensors), strict=True)
 
 
 class StackedReplies(Replies):
     """The replies to one cell, taken out of the stack when they are looked at."""
 
-    def __init__(self, outcomes: Sequence[Outcome], of_set: int, cell: int) -> None:
+    def __init__(self, outcomes: Sequence[Outcome], of_set: int, cell: int, stacked_with: int) -> None:
+        """`cell`: its place in the set `of_set`; `stacked_with`: how many cells this call computed."""
         self.outcomes = outcomes
         self.of_set = of_set
         self.cell = cell
+        self.stacked_with = stacked_with
 
     @cached_property
-    def _parts(self) -> list[_Part]:
-        return [part for outcome in self.outcomes if (part := _part_of(outcome, self.of_set))]
+    def _parts(self) -> list[tuple[Outcome, range]]:
+        """Where the clients of this set are."""
+        found = [(outcome, outcome.places_of(self.of_set)) for outcome in self.outcomes]
+        return [(outcome, places) for outcome, places in found if places]
 
     @cached_property
     def _replies(self) -> Sequence[Reply]:  # type: ignore[override]
         return [
-            Reply(row.client, row.place.size, content, sound, terms)
-            for part in self._parts
-            for row, content, sound, terms in zip(
-                part.rows,
-                part.filled(part.outcome.content, self.cell),
-                part.sound(self.cell),
-                part.terms(self.cell),
+            Reply(outcome.rows[at].client, outcome.rows[at].place.size, content, sound, terms)
+            for outcome, places in self._parts
+            for at, content, sound, terms in zip(
+                places,
+                outcome.filled(outcome.content, places, self.cell),
+                outcome.are_sound(places, self.cell),
+                outcome.terms_at(places, self.cell),
                 strict=True,
             )
         ]
 
     def __len__(self) -> int:
-        return sum(len(part.rows) for part in self._parts)
-
-    @property
-    def are_sound(self) -> bool:
-        return all(all(part.sound(self.cell)) for part in self._parts)
+        return sum(len(places) for _, places in self._parts)
 
     def sound(self) -> Replies:
-        return self if self.are_sound else super().sound()
+        are_sound = all(all(outcome.are_sound(places, self.cell)) for outcome, places in self._parts)
+        return self if are_sound else super().sound()
 
     def size_in_bytes(self) -> int:
-        return sum(len(part.rows) * part.outcome.bytes_of_one for part in self._parts)
+        return sum(len(places) * outcome.bytes_of_one for outcome, places in self._parts)
 
     def changes(self) -> Iterator[tuple[int, State]]:
         """Each client with what changed of its private state, without those whose work cannot be used."""
-        for part in self._parts:
-            if part.outcome.state:
-                states = part.filled(part.outcome.state, self.cell)
-                for row, state, sound in zip(part.rows, states, part.sound(self.cell), strict=True):
+        for outcome, places in self._parts:
+            if outcome.state:
+                states = outcome.filled(outcome.state, places, self.cell)
+                for at, state, sound in zip(
+                    places, states, outcome.are_sound(places, self.cell), strict=True
+                ):
                     if sound:
-                        yield row.client, state
-
-
-class _Part(NamedTuple):
-    """The clients of one set in an outcome, where they stand next to each other."""
-
-    outcome: Outcome
-    first: int
-    """The place of the first one."""
-    rows: Sequence[Row]
-
-    def sound(self, cell: int) -> list[bool]:
-        return [of_client[cell] for of_client in self.outcome.sound[self.first :][: len(self.rows)]]
-
-    def filled(self, nest: Any, cell: int) -> Iterable[Any]:
-        """The nest of every client, with its tensors."""
-        if not self.outcome.tensors:
-            return [nest] * len(self.rows)
-        return (fill(nest, tensors) for tensors in self._by_client(self.outcome.tensors, cell))
-
-    def terms(self, cell: int) -> Iterable[dict[str, Tensor] | None]:
-        names = list(self.outcome.terms)
-        if not names:
-            return [None] * len(self.rows)
-        by_client = self._by_client(list(self.outcome.terms.values()), cell)
-        return (dict(zip(names, means, strict=True)) for means in by_client)
-
-    def _by_client(self, tensors: Sequence[Tensor], cell: int) -> Iterator[tuple[Tensor, ...]]:
-        end = self.first + len(self.rows)
-        return zip(*(tensor[self.first : end, cell].unbind(0) for tensor in tensors), strict=True)
-
-
-def _part_of(outcome: Outcome, of_set: int) -> _Part | None:
-    own = outcome.clients_of(of_set)
-    return _Part(outcome, own[0][0], [row for _, row in own]) if own else None
+                        yield outcome.rows[at].client, state

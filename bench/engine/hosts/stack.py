@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from bench.engine.variation import AlikeError
 from methods.core.tree import Tree
 
 
@@ -42,7 +41,7 @@ class Stack:
             return self.add([of_cell[:1] for of_cell in items])
         if not isinstance(first, Tensor):
             if any(item.keys() != first.keys() for of_cell in items for item in of_cell):
-                raise AlikeError("states or messages have other entries")
+                raise ValueError("states or messages have different entries in cells of one stack")
             return type(first)({key: self.add(_entries(items, key)) for key in first})
         if self.cells == 1:
             return self._slot(torch.stack(list(items[0])), by_cell=False)
@@ -51,23 +50,24 @@ class Stack:
         by_client = [torch.stack(list(of_client)) for of_client in zip(*items, strict=True)]
         return self._slot(torch.stack(by_client))
 
-    def add_by_client(self, nest: dict[str, Tensor | None]) -> dict[str, Slot | None]:
+    def add_by_client(self, tensors: Mapping[Any, Tensor | None]) -> dict[Any, Slot | None]:
         """What is the same for all cells; the first dimension of every tensor is the client."""
         return {
-            key: None if tensor is None else self._slot(tensor, by_cell=False) for key, tensor in nest.items()
+            key: None if tensor is None else self._slot(tensor, by_cell=False)
+            for key, tensor in tensors.items()
         }
 
-    def add_by_cell(self, tensors: Sequence[Tensor]) -> list[Slot]:
+    def add_by_cell(self, tensors: Mapping[Any, Tensor]) -> dict[Any, Slot]:
         """What is the same for all clients; the first dimension of every tensor is the cell."""
-        return [self._slot(tensor, by_client=False) for tensor in tensors]
-
-    def add_by_row(self, tensors: Sequence[Tensor]) -> list[Slot]:
-        """What differs between clients alone; the first dimension of every tensor is the client."""
-        return [self._slot(tensor, by_cell=False) for tensor in tensors]
+        return {key: self._slot(tensor, by_client=False) for key, tensor in tensors.items()}
 
     def mapped(self, function: Callable[..., Any]) -> Any:
         """The results of a function of the slots' tensors, clients (then cells) first."""
         if self.cells > 1:
+            if not any(
+                place == 0 for place in self._by_cell
+            ):  # equal cells; `vmap` needs something to map over
+                self._slot(torch.zeros(self.cells), by_client=False)
             function = vmap(function, in_dims=tuple(self._by_cell))
         return vmap(function, in_dims=tuple(self._by_client))(*self._tensors)
 

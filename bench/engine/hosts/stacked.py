@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from bench.engine.hosts.base import KEPT_BYTES, Host, kept_bytes, merged
+from bench.engine.hosts.base import KEPT_BYTES, Asked, Host, kept_bytes, merged
 from bench.engine.hosts.pool import Pool
 from bench.engine.hosts.replies import StackedReplies
-from bench.engine.hosts.together import Share, train_together
+from bench.engine.hosts.together import train_together
 from bench.engine.problem import Problem
-from bench.engine.variation import Setting
-from methods.base import Message, Reply, SamplesByIndex, Task
+from bench.engine.variation import setting
+from methods.base import FedAlgorithm, Message, Reply, SamplesByIndex, Task
 from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
@@ -39,7 +38,8 @@ class StackedHost(Host):
         self._other_source, self._everybody = other.source, None
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
-        ((replies,),) = train_together(number, [[Share(self, dict(messages))]])
+        last = len(self._exchanges) - 1
+        ((replies,),) = train_together([[Asked(self, last, number, dict(messages))]])
         return replies
 
     def keep(self, replies: StackedReplies) -> None:
@@ -47,16 +47,9 @@ class StackedHost(Host):
         for client, changes in replies.changes():
             self._states[client] = merged(self.state(client), changes)
 
-    def setting(self, number: int) -> Setting:
-        """The method and the round's optimiser."""
-        return Setting.of(self.problem.method, self.task_in(number))
-
-    def changed(self, setting: Setting) -> StackedHost:
-        """A host of the same clients as they stand, with another setting, for trying something out."""
-        task = replace(self.problem.task, optimiser=setting.optimiser)
-        other = StackedHost(replace(self.problem, method=setting.method, task=task, schedule=None))
-        other._states = dict(self._states)
-        return other
+    def setting(self, number: int) -> FedAlgorithm:
+        """The method with the optimiser of the round."""
+        return setting(self.problem.method, self.task_in(number).optimiser)
 
     def at_once(self, pool: Pool) -> int:
         """How many clients may be stacked; a GPU is best used by all of them."""

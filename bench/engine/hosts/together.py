@@ -1,23 +1,20 @@
-"""The clients of several cells at once: cells that differ in numbers and samples alone."""
+"""The clients of several cells in one vmapped call; the layout says which cells."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from bench.engine.devices import sent_together
+from bench.engine.hosts.base import Asked
 from bench.engine.hosts.pool import Pool, evenly_cut
 from bench.engine.hosts.replies import Outcome, Row, StackedReplies
-from bench.engine.hosts.sample_sets import JointPool, Sets
-from bench.engine.hosts.seeds import without_seed
 from bench.engine.hosts.stack import Slot, Stack, fill, finite_rows, refill
-from bench.engine.variation import AlikeError, Setting, Variation, with_number
-from methods.base import Message
+from bench.engine.variation import differing_numbers, with_values
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
 from methods.core.tree import leaves_of
@@ -26,68 +23,63 @@ if TYPE_CHECKING:
     from bench.engine.hosts.stacked import StackedHost
 
 
-class Share(NamedTuple):
-    """What one cell has its clients do in a round."""
+def train_together(sets: Sequence[Sequence[Asked]], joined: Pool | None = None) -> list[list[StackedReplies]]:
+    """The clients of a round in all cells at once; replies set by set and cell by cell.
 
-    host: StackedHost
-    messages: dict[int, Message]
-
-
-def train_together(number: int, sets: Sets, joint: JointPool | None = None) -> list[list[StackedReplies]]:
-    """The clients of a round, in all cells at once; replies cell by cell.
-
-    `joint` keeps the samples of several sets.
+    Cells of a set share their samples. If sets have several cells, there are cells with the same numbers, in
+    the same order, in all sets. `joined` has the samples of several sets.
     """
     outcomes = [
-        stacked_outcome(number, sets, part, pool)
-        for pool, rows in _rows(number, sets, joint)
-        for part in evenly_cut(rows, sets[0][0].host.at_once(pool))
+        stacked_outcome(sets, part, pool)
+        for pool, rows in _rows(sets, joined)
+        for part in evenly_cut(rows, _host(sets[0][0]).at_once(pool))
     ]
     # Only now that nothing can go wrong any more, as clients' states change here.
+    cells = sum(map(len, sets))
     replies = [
-        [StackedReplies(outcomes, position, column) for column in range(len(cells))]
-        for position, cells in enumerate(sets)
+        [StackedReplies(outcomes, place, column, cells) for column in range(len(of_set))]
+        for place, of_set in enumerate(sets)
     ]
-    for cells, of_set in zip(sets, replies, strict=True):
-        for cell, of_cell in zip(cells, of_set, strict=True):
-            cell.host.keep(of_cell)
+    for of_set, replies_of_set in zip(sets, replies, strict=True):
+        for cell, of_cell in zip(of_set, replies_of_set, strict=True):
+            _host(cell).keep(of_cell)
     return replies
 
 
-def _rows(number: int, sets: Sets, joint: JointPool | None) -> Iterator[tuple[Pool, list[Row]]]:
-    """The clients that take part, pool by pool."""
-    first = sets[0][0]
-    if len(sets) == 1:
-        for pool in first.host.pools(number, list(first.messages)):
-            here = [client for client in first.messages if client in pool.clients]
-            yield pool, [Row(0, client, pool.clients[client]) for client in here]
+def _rows(sets: Sequence[Sequence[Asked]], joined: Pool | None) -> Iterator[tuple[Pool, list[Row]]]:
+    """The clients that take part, pool by pool: there may be room for one at a time."""
+    if joined is not None:
+        rows = [(place, client) for place, cells in enumerate(sets) for client in cells[0].messages]
+        yield joined, [Row(*row, joined.clients[row]) for row in rows]
         return
-    together = (joint or JointPool()).of([cells[0].host for cells in sets])
-    if together is None:
-        raise AlikeError("there is no room for the samples of all cells")
-    rows = [(position, client) for position, cells in enumerate(sets) for client in cells[0].messages]
-    yield together, [Row(*row, together.clients[row]) for row in rows]
+    first = sets[0][0]
+    for pool in _host(first).pools(first.number, list(first.messages)):
+        here = [client for client in first.messages if client in pool.clients]
+        yield pool, [Row(0, client, pool.clients[client]) for client in here]
 
 
-def stacked_outcome(number: int, sets: Sets, rows: Sequence[Row], pool: Pool) -> Outcome:
-    """What these clients compute in all cells; an AlikeError if the cells do not fit together."""
-    first = [cell.host for cell in sets[0]]
-    recipe, task = first[0].problem.recipe, first[0].stacked_task(number)
-    if any(cells[0].host.problem.train is not first[0].problem.train for cells in sets):
-        task = without_seed(task)
-    columns = range(len(first))
-    stack = Stack(len(first))
-    shares = [[sets[row.of_set][column] for row in rows] for column in columns]
+def stacked_outcome(sets: Sequence[Sequence[Asked]], rows: Sequence[Row], pool: Pool) -> Outcome:
+    """What these clients compute in all cells."""
+    number, columns = sets[0][0].number, len(sets[0])
+    firsts = [_host(cells[0]) for cells in sets]
+    recipe, task = firsts[0].problem.recipe, firsts[0].stacked_task(number)
+    if any(host.problem.train is not firsts[0].problem.train for host in firsts):
+        task = task.for_several_seeds()
+    stack = Stack(columns)
     states = stack.add(
-        [[s.host.seen_in_rounds(r.client) for s, r in zip(of, rows, strict=True)] for of in shares]
+        [[_host(sets[row.of_set][at]).seen_in_rounds(row.client) for row in rows] for at in range(columns)]
     )
-    contents = stack.add([[s.messages[r.client] for s, r in zip(of, rows, strict=True)] for of in shares])
-    parts = stack.add_by_client(_cut(number, [cells[0].host for cells in sets], rows, pool))
-    settings = _settings(number, sets)
-    variation = Variation.among(settings)
-    tensors = variation.tensors(next(iter(first[0].problem.task.initial.values())))
-    if len(first) == 1:
-        numbers = stack.add_by_row([tensor[[row.of_set for row in rows]] for tensor in tensors])
+    contents = stack.add(
+        [[sets[row.of_set][at].messages[row.client] for row in rows] for at in range(columns)]
+    )
+    parts = stack.add_by_client(_cut(number, firsts, rows, pool))
+    # Those of the cells of a set, which all sets have; with one cell per set, those of all of them.
+    settings = [_host(cell).setting(number) for cell in (sets[0] if columns > 1 else [c[0] for c in sets])]
+    tensors = differing_numbers(settings, like=next(iter(firsts[0].problem.task.initial.values())))
+    numbers: Any
+    if columns == 1:
+        of_rows = [row.of_set for row in rows]
+        numbers = stack.add_by_client({name: tensor[of_rows] for name, tensor in tensors.items()})
     else:
         numbers = stack.add_by_cell(tensors)
     x, y = pool.sources([row.place for row in rows])
@@ -98,25 +90,24 @@ def stacked_outcome(number: int, sets: Sets, rows: Sequence[Row], pool: Pool) ->
         terms = LossTerms() if task.records_losses else None
         prepare = recipe.preparation(terms)
         batches = PaddedBatches(x=x, y=y, most=most, prepare=prepare, **fill(parts, own))
-        setting = variation.applied(settings[0], fill(numbers, own))
-        its_task = replace(task, optimiser=setting.optimiser) if numbers else task
-        result = setting.method.local(its_task, fill(states, own), fill(contents, own), batches)
+        method = with_values(settings[0], fill(numbers, own))
+        its_task = task.with_optimiser(method.optimiser) if numbers else task
+        result = method.local(its_task, fill(states, own), fill(contents, own), batches)
         shape[:] = result
         return list(leaves_of(result)), {} if terms is None else terms.means()
 
     outputs, noted = stack.mapped(local)
     content, state = (refill(nest, slots) for slots in [map(Slot, count())] for nest in shape)
-    outputs = [_by_cell(output, len(first)) for output in outputs]
-    terms = {name: _by_cell(means, len(first)) for name, means in noted.items()}
-    sound = finite_rows([output.flatten(0, 1) for output in outputs], len(rows) * len(first))
-    of_rows = [sound[at * len(first) : (at + 1) * len(first)] for at in range(len(rows))]
-    return Outcome(rows, content, state, outputs, terms, of_rows)
+    outputs = [_by_cell(output, columns) for output in outputs]
+    terms = {name: _by_cell(means, columns) for name, means in noted.items()}
+    sound = finite_rows([output.flatten(0, 1) for output in outputs], len(rows) * columns)
+    by_row = [sound[at * columns : (at + 1) * columns] for at in range(len(rows))]
+    return Outcome(rows, content, state, outputs, terms, by_row)
 
 
-def _settings(number: int, sets: Sets) -> list[Setting]:
-    """Those of the cells of a set, which all sets have; with one cell per set, those of all of them."""
-    cells = sets[0] if len(sets[0]) > 1 else [cells[0] for cells in sets]
-    return [cell.host.setting(number) for cell in cells]
+def _host(cell: Asked) -> StackedHost:
+    host: Any = cell.hosts
+    return host  # type: ignore[no-any-return]
 
 
 def _cut(
@@ -148,24 +139,3 @@ def _cut(
 def _by_cell(output: Tensor, cells: int) -> Tensor:
     """With a dimension for cells behind that for clients."""
     return output.unsqueeze(1) if cells == 1 else output
-
-
-def steering(number: int, cells: Sequence[Share]) -> list[tuple[float, ...]]:
-    """Cell by cell its values of the numbers that cannot be tensors, as they decide what is computed.
-
-    They are found by trying each of them with one client. Empty where none of them alone is to blame.
-    """
-    first = cells[0]
-    pool, (row, *_) = next(_rows(number, [[first]], None))
-    varied = Variation.among([cell.host.setting(number) for cell in cells]).numbers
-    found = []
-    for path, values in varied.items():
-        other = next(value for value in values if value != values[0])
-        beside = Share(
-            first.host.changed(with_number(first.host.setting(number), path, other)), first.messages
-        )
-        try:
-            stacked_outcome(number, [[first, beside]], [row], pool)
-        except Exception:
-            found.append(values)
-    return [tuple(values[position] for values in found) for position in range(len(cells))]

@@ -29,18 +29,17 @@ multiple of a client's own, the public code adds none around its last ones, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Generator
 
-from methods.base import FedAlgorithm, Prelude, Samples, SamplesByIndex, State, Task
-from methods.core.fields import option
+from methods.base import FedAlgorithm, Prelude, Role, Samples, SamplesByIndex, State, Task, option
 from methods.core.optimisers import Optimiser
 from methods.fedavg import FedAvg
 from methods.shared.geometry import Axes
-from methods.wrappers.base import Wrapper, inner, outer
+from methods.wrappers.base import Wrapper
 from methods.wrappers.ggeur.as_published import JITTER, OPTIMISER, CountsUp, NeverSentBack, OwnHeads
 from methods.wrappers.ggeur.exchanges import GeometryDown, StatisticsUp
 from methods.wrappers.ggeur.lazy_samples import AddedSamples, LazySamples
@@ -50,31 +49,30 @@ class GGEUR(Wrapper):
     short_label = "GGEUR"
     neutral = {"samples_per_class": 1}
     version = 2
-    of_rounds: ClassVar[frozenset[str]] = frozenset({"inner", "optimiser", "as_published"})
-    """All other hyperparameters are for the samples alone."""
+    sample_state = frozenset({"shared", "prototypes", "has_prototype"})
 
-    domains: Literal["auto", "one", "several"] = "auto"
+    domains: Annotated[Literal["auto", "one", "several"], Role.SAMPLES] = "auto"
     """Whether clients have domains; `auto`: several where every client belongs to one of several domains."""
-    samples_per_class: int = Field(default=2000, ge=1)
+    samples_per_class: Annotated[int, Role.SAMPLES] = Field(default=2000, ge=1)
     """With one domain: samples per class after filling up; 2000 as in the paper, not in its code."""
-    samples_per_original: int | None = option(None, ge=1)
+    samples_per_original: Annotated[int | None, Role.SAMPLES] = option(None, ge=1)
     """Samples added around each of a client's own; None: as many as `samples_per_class` or `step1_samples`
     ask for."""
-    step1_samples: int = Field(default=500, ge=0)
+    step1_samples: Annotated[int, Role.SAMPLES] = Field(default=500, ge=0)
     """With several domains: samples per class after filling up around its own; 500 as in the paper."""
-    step2_samples: int = Field(default=500, ge=0)
+    step2_samples: Annotated[int, Role.SAMPLES] = Field(default=500, ge=0)
     """With several domains: samples per class around each other domain's mean; 500 as in the paper."""
-    step2: bool = True
+    step2: Annotated[bool, Role.SAMPLES] = True
     """Whether the second step is taken; off in the paper's ablation."""
-    noise_scale: Literal["sqrt", "linear"] = "sqrt"
+    noise_scale: Annotated[Literal["sqrt", "linear"], Role.SAMPLES] = "sqrt"
     """The noise along an axis: ε·√λ, so that samples have the covariance Σ, or ε·λ as the paper prints it."""
-    top_k: int | None = Field(default=None, ge=1)
+    top_k: Annotated[int | None, Role.SAMPLES] = Field(default=None, ge=1)
     """Use only this many of the longest axes; None: all, as in the paper."""
-    ridge: float = Field(default=0.0, ge=0)
+    ridge: Annotated[float, Role.SAMPLES] = Field(default=0.0, ge=0)
     """Added to every eigenvalue; 0 as in the paper."""
-    resample: Literal["once", "epoch"] = "once"
+    resample: Annotated[Literal["once", "epoch"], Role.SAMPLES] = "once"
     """Whether added samples are drawn once (as in the public code) or again for every epoch."""
-    min_class_count: int = Field(default=2, ge=1)
+    min_class_count: Annotated[int, Role.SAMPLES] = Field(default=2, ge=1)
     """Classes of which a client has fewer samples are not uploaded; 2, so that no mean is a single sample."""
     as_published: bool = False
     """Follow the public code where it leaves the paper; the docstring of the file has the list."""
@@ -148,15 +146,6 @@ class GGEUR(Wrapper):
         scale = values.sqrt() if self.noise_scale == "sqrt" else values
         noise = torch.randn(len(centre_of), len(values), generator=draw).to(values.device)
         return AddedSamples(label, centres, centre_of, noise.mul_(scale), vectors)
-
-    def in_rounds(self) -> Self:
-        fields = type(self).model_fields.items()
-        return self.model_copy(
-            update={name: field.default for name, field in fields if name not in self.of_rounds}
-        )
-
-    def seen_in_rounds(self, client: State) -> State:
-        return outer(inner(client))
 
     def missing(self, held: int, target: int) -> int:
         """How many samples to add around the `held` ones of a class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -10,6 +10,8 @@ from bench.contract import check
 from bench.contract.report import Finding
 from bench.contract.rules import RULES
 from bench.contract.subject import Subject
+from methods.core.fields import Role
+from methods.fedprox import FedProx
 from tests.kit import contract_broken as broken
 from tests.kit import contract_impure as impure
 
@@ -52,20 +54,23 @@ CASES = [
     (impure.CountsPadding, "stacking", "so padded samples or steps count"),
     (impure.CannotBeStacked, "stacking", "local cannot be stacked"),
     (impure.OtherWhenStacked, "stacking", "stacked clients differ from clients in order"),
-    (impure.OtherInSweeps, "sweeps", "cells that are computed together differ from the same cells alone"),
-    (impure.OtherRoundsInSweeps, "sweeps", "in_rounds says that some hyperparameters"),
-    (
-        impure.OtherSamplesInSweeps,
-        "sweeps",
-        "cells that are computed together differ from the same cells alone",
-    ),
+    (impure.OtherInSweeps, "sweeps", "mu cannot be a tensor with a value per cell (they differ by up to "),
+    (impure.BranchesOnNumber, "sweeps", "mu cannot be a tensor with a value per cell (RuntimeError: "),
+    (impure.BranchesOnNumber, "sweeps", "declare it Annotated[float, Role.BRANCH]"),
+    (impure.OtherRoundsInSweeps, "sweeps", "copies is declared with Role.SAMPLES, but rounds depend on it"),
+    (impure.OtherSamplesInSweeps, "sweeps", "scale makes a difference to samples"),
     (impure.HidesFromRounds, "stacking", "local cannot be stacked"),
+    (impure.OtherPreludeInSweeps, "sweeps", "scale makes a difference to an exchange before round 1"),
+    (impure.PredictsOtherInSweeps, "sweeps", "bias cannot be a tensor with a value per cell (they predict"),
     (
-        impure.OtherPreludeInSweeps,
+        impure.ServerDecides,
         "sweeps",
-        "cells that are computed together differ from the same cells alone",
+        "aggregate cannot be computed for several cells at once (Runtime",
     ),
-    (impure.PredictsOtherInSweeps, "sweeps", "models that are judged together predict other classes"),
+    (impure.ServerDecides, "sweeps", "set stacks_server = False"),
+    (impure.PredictsByValue, "sweeps", "set stacks_predictions = False"),
+    (impure.ReadsSeed, "sweeps", "task.seed differs between cells of a stack: set reads_seed = True"),
+    (impure.PullsToInitial, "sweeps", "task.initial differs between cells of a stack: set reads_seed = True"),
     (broken.OneAfterTheOther, "hosts", "clients on two hosts come to other results than on one"),
     (impure.CountsOnObject, "resume", "a resumed run comes to other states"),
     (broken.SendsNumber, "traffic", "messages must consist of tensors"),
@@ -118,6 +123,24 @@ def test_a_reply_with_private_state_is_noticed(sent: str) -> None:
 
 def test_a_reply_without_private_state_is_not_suspected() -> None:
     assert findings(impure.Personal, "privacy") == ()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [impure.DeclaresBranch, impure.DeclaresServer, impure.DeclaresPredictions, impure.DeclaresSeed],
+)
+def test_what_cannot_be_stacked_may_be_declared(kind: type[Any]) -> None:
+    assert findings(kind, "sweeps") == ()
+
+
+def test_a_needless_declaration_is_no_mistake() -> None:
+    class Cautious(FedProx):
+        label = "Cautious"
+        stacks_server = stacks_predictions = False
+        reads_seed = True
+        mu: Annotated[float, Role.BRANCH] = 0.1
+
+    assert findings(Cautious, "sweeps") == ()
 
 
 def test_a_learning_rate_of_its_own_is_not_suspected() -> None:

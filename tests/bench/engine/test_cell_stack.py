@@ -15,6 +15,7 @@ from bench.engine.executors import cells_at_once
 from bench.records.cell_folder import CellFolder
 from bench.scheduling.stacks import stacks
 from bench.suite.methods import METHODS
+from bench.suite.planning import PlannedCell
 from tests.kit.cell_stacks import (
     ROUNDS,
     Choosy,
@@ -33,6 +34,11 @@ def prox(mu: float, lr: float) -> dict[str, Any]:
     return {"name": "fedprox", "label": f"{mu} {lr}", "set": changes}
 
 
+def stacked_with(folder: Path, cell: PlannedCell) -> int | None:
+    result = CellFolder(folder / cell.cell_id).result()
+    return None if result is None else result.timing.stacked_with
+
+
 ROWS = [prox(0.0, 0.05), prox(0.1, 0.05), prox(0.5, 0.02), prox(0.1, 0.1)]
 
 
@@ -49,6 +55,7 @@ def test_a_stack_leaves_the_records_of_cells_that_ran_alone(tmp_path: Path, join
     assert set(joint_calls) == {len(ROWS)}
     for cell in cells:
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+        assert [stacked_with(tmp_path / folder, cell) for folder in ("alone", "stack")] == [1, len(ROWS)]
     finals = {str(records(tmp_path / "stack", cell)["rounds"]) for cell in cells}
     assert len(finals) == len(ROWS)  # the rates make a difference, so it is not one cell four times
 
@@ -68,7 +75,7 @@ def test_what_depends_on_the_seed_is_computed_seed_by_seed(tmp_path: Path, joint
     alone(tmp_path / "alone", cells)
     joint_calls.clear()
     assert run_together(tmp_path / "stack", cells).failed == {}
-    assert joint_calls == [2] + [1] * 2 * ROUNDS
+    assert joint_calls == [1] * 2 * ROUNDS
     for cell in cells:
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 

@@ -2,67 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
-from bench.contract.rules.sweeps import changed
+from bench.contract.rules.sweeps import two_settings
 from bench.contract.runs import run
-from bench.engine.evaluation import Judging
-from bench.engine.hosts.judging import joint_judging, judged_together
-from bench.engine.hosts.seeds import may_join
+from bench.engine.evaluation import Judged, Judging
+from bench.engine.federation import Federation
+from bench.engine.hosts.base import Round
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.stacking.joint import JointRounds
+from bench.engine.stacking.servers import judged_together
 from methods.core.batches import Samples
 from tests.kit.contract import make_method, tiny_problem
 from tests.kit.contract_traffic import SHIPPED
 
 
 def models_of(name: str, seeds: tuple[int, ...] = (0,)) -> list[Judging]:
-    """Global models of two settings per seed after a round, with the same samples to be judged on.
-
-    Seeds whose models differ in frozen parts too are left out, as their cells are not computed together.
-    """
+    """Global models of two settings per seed after a round, with the same samples to be judged on."""
     found: list[Judging] = []
-    hosts: list[StackedHost] = []
     for seed in seeds:
         problem = tiny_problem(make_method(name), seed=seed)
         task = replace(problem.task, records_losses=True)
-        for method in (problem.method, changed(problem.method)):
-            cell = replace(problem, method=method, task=task)
-            hosts.append(StackedHost(cell))
-            federation = run(cell, hosts[-1], rounds=1)
+        if found:  # the same frozen weights
+            task = replace(task, model=found[0].problem.task.model)
+        for cell in two_settings(replace(problem, task=task)):
+            cell = replace(cell, task=replace(cell.task, records_losses=True, model=task.model))
+            federation = run(cell, StackedHost(cell), rounds=1)
             sets = found[0].sets if found else list(problem.test.values())
-            if seed == seeds[0] or may_join(hosts[-1], hosts[0]):
-                found.append(Judging(federation.problem, federation.server, sets))
+            found.append(Judging(federation.problem, federation.server, sets))
     return found
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # in tiny transformers, which never stack
 @pytest.mark.parametrize("name", SHIPPED)
 def test_models_judged_together_predict_what_each_does_alone(name: str) -> None:
-    if not make_method(name).has_global_model:
-        pytest.skip("there is no global model")
-    models = models_of(name, seeds=(0, 1))
+    method = make_method(name)
+    if not (method.has_global_model and method.stacks_predictions):
+        pytest.skip("there is no global model, or it predicts cell by cell")
+    models = models_of(name, seeds=(0,) if method.reads_seed else (0, 1))
     for model, together in zip(models, judged_together(models), strict=True):
         for alone, found in zip(model.alone(), together, strict=True):
             assert torch.equal(found.classes, alone.classes)
             assert found.loss == pytest.approx(alone.loss, abs=1e-5)
 
 
+def judged(sets: Sequence[Sequence[Samples]]) -> tuple[list[Exception], list[list[Judged]], list[Judging]]:
+    """Two cells after a round, judged on these samples: what went wrong, what came of it, and the models."""
+    hosts = [StackedHost(each) for each in two_settings(tiny_problem(make_method("fedavg")))]
+    found: dict[Any, list[Judged]] = {}
+    models: dict[Any, Judging] = {}
+
+    def round_of(host: StackedHost, samples: Sequence[Samples]) -> Round[None]:
+        federation = Federation(host.problem, host)
+        yield from federation.advancing()
+        models[host] = Judging(federation.problem, federation.server, samples)
+        found[host] = yield models[host]
+
+    failed = JointRounds().advance(
+        {host: round_of(host, samples) for host, samples in zip(hosts, sets, strict=True)}
+    )
+    return list(failed.values()), [found[host] for host in hosts if host in found], list(models.values())
+
+
 def test_models_with_other_samples_are_judged_apart() -> None:
-    first, second = models_of("fedavg")
-    other = second._replace(sets=[Samples(each.x[:5].clone(), each.y[:5]) for each in second.sets])
-    found = joint_judging().to([first, other])
-    for model, judged in zip((first, other), found, strict=True):
-        assert not isinstance(judged, Exception)
-        assert [len(each.classes) for each in judged] == [len(samples.y) for samples in model.sets]
+    tests = list(tiny_problem(make_method("fedavg")).test.values())
+    others = [Samples(each.x[:5].clone(), each.y[:5]) for each in tests]
+    failed, found, models = judged([tests, others])
+    assert not failed
+    for each, model in zip(found, models, strict=True):
+        assert [len(said.classes) for said in each] == [len(samples.y) for samples in model.sets]
+        assert all(torch.equal(a.classes, b.classes) for a, b in zip(each, model.alone(), strict=True))
 
 
 def test_a_model_that_cannot_be_judged_fails_alone() -> None:
-    first, second = models_of("fedavg")
-    found = joint_judging().to([first, second._replace(server={})])
-    assert isinstance(found[1], KeyError)
-    assert not isinstance(found[0], Exception)
-    for judged, alone in zip(found[0], first.alone(), strict=True):
-        assert torch.equal(judged.classes, alone.classes)
+    tests = list(tiny_problem(make_method("fedavg")).test.values())
+    failed, found, _ = judged([tests, [samples._replace(x=samples.x[:, :1]) for samples in tests]])
+    assert len(failed) == len(found) == 1

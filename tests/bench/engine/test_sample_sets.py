@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import torch
@@ -14,12 +14,12 @@ from torch import Generator, Tensor
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.hosts import pool as pools
-from bench.engine.hosts import sample_sets
 from bench.engine.hosts.stacked import StackedHost
+from bench.engine.stacking import joint
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
-from methods.base import Samples, State, Task
+from methods.base import Role, Samples, State, Task
 from methods.fedprox import FedProx
 from methods.wrappers.ggeur import GGEUR, lazy_samples
 from methods.wrappers.ggeur.lazy_samples import LazySamples
@@ -274,8 +274,8 @@ def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path, joint_calls: list[
 def test_without_room_for_all_samples_cells_are_computed_apart(
     tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_sets, "may_have_parts", lambda _: False)
-    monkeypatch.setattr(sample_sets, "KEPT_BYTES", 2**10)
+    monkeypatch.setattr(joint, "may_have_parts", lambda _: False)
+    monkeypatch.setattr(joint, "KEPT_BYTES", 2**10)
     cells = with_steps(tmp_path, rows("ggeur+fedavg", SETTINGS[:2]))
     assert_as_alone(tmp_path, cells, joint_calls)
     assert joint_calls == [1] * 2 * ROUNDS
@@ -284,16 +284,16 @@ def test_without_room_for_all_samples_cells_are_computed_apart(
 def test_where_batches_come_from_one_place_all_samples_are_copied_there(
     tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_sets, "may_have_parts", lambda _: False)
+    monkeypatch.setattr(joint, "may_have_parts", lambda _: False)
     assert_as_alone(tmp_path, with_steps(tmp_path, rows("ggeur+fedavg")), joint_calls)
     assert joint_calls == [len(SETTINGS)] * ROUNDS
 
 
 class Scaled(FedProx):
-    """Makes samples that depend on a number, and says nothing about its rounds."""
+    """Makes samples that depend on a number."""
 
     label = "Scaled"
-    scale: float = Field(default=1.0, gt=0)
+    scale: Annotated[float, Role.SAMPLES] = Field(default=1.0, gt=0)
 
     def training_samples(self, task: Task, client: State, own: Samples, draw: Generator) -> Samples:
         noise = torch.randn(own.x.shape, generator=draw)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.home import open_home
@@ -24,6 +25,7 @@ class Log:
 
     finished_cells: list[str] = field(default_factory=list)
     failed_cells: dict[str, str] = field(default_factory=dict)
+    sentences: list[str] = field(default_factory=list)
 
     def advanced(self, cell: str, rounds: int, average: float | None) -> None: ...
 
@@ -33,6 +35,9 @@ class Log:
     def failed(self, cell: str, reason: str) -> None:
         assert cell not in self.failed_cells
         self.failed_cells[cell] = reason
+
+    def said(self, text: str) -> None:
+        self.sentences.append(text)
 
 
 def planned(folder: Path, seeds: int) -> list[PlannedCell]:
@@ -68,3 +73,46 @@ def test_a_cell_that_fails_beside_others_fails_alone(ray_session: None, tmp_path
     assert "1000000" in log.failed_cells[cells[0].cell_id]
     assert [run.cell(cell.directory).is_done for cell in cells] == [False] + [True] * 8
     assert not list(tmp_path.rglob("bench-cells-*"))
+
+
+UNDECLARED = '''
+"""A method that does not say that a number decides what it computes."""
+
+from methods.fedavg import FedAvg
+
+
+class Undeclared(FedAvg):
+    label = "Undeclared"
+    neutral = {}
+    mu: float = 0.1
+
+    def objective(self, task, client, message):
+        plain = super().objective(task, client, message)
+        return plain if self.mu > 0.2 else lambda params, batch: 2 * plain(params, batch)
+'''
+
+
+@pytest.mark.xdist_group("ray")
+def test_a_stack_that_cannot_be_computed_says_so_and_is_computed_cell_by_cell(
+    ray_session: None, tmp_path: Path
+) -> None:
+    (tmp_path / "undeclared.py").write_text(UNDECLARED)
+    rows = [
+        {"name": str(tmp_path / "undeclared.py"), "label": str(mu), "set": {"mu": mu}}
+        for mu in (0.1, 0.2, 0.3)
+    ]
+    suite = write_suite(tmp_path, methods=[*rows, "fedavg"], model={"name": "mlp"}, seeds=1)
+    cells = plan_cells(load_suite(str(suite)))
+    log, run = Log(), RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    conditions = with_methods(Conditions(executor="stacked", together=4), {cell.method for cell in cells})
+    run_cells(run, cells, conditions, Resources(max_concurrent=1), log)
+    assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells)
+    assert not log.failed_cells
+    (sentence,) = log.sentences
+    assert sentence.startswith("local of 3 cells could not be computed in one stack (RuntimeError: vmap: ")
+    assert sentence.endswith("; these cells are computed one by one")
+    for cell in cells:
+        result = run.cell(cell.directory).result()
+        assert result is not None
+        assert result.timing.stacked_with == 1
