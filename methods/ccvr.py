@@ -58,6 +58,10 @@ class CCVR(FedAvg):
     prediction: Prediction = "calibrated"
     """The classifier that predicts; the accuracy of the other one is recorded too."""
 
+    def check(self, task: Task) -> None:
+        if self.server_steps:
+            task.require_trainable_classifier()
+
     def server(self, task: Task) -> State:
         return super().server(task) | {"calibrated": task.initial}
 

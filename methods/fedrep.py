@@ -28,6 +28,7 @@ class FedRep(FedAvg):
                 "has nothing to share where only the classifier is trained: choose a model with trainable "
                 "features or a trainable projection"
             )
+        task.require_trainable_classifier()
 
     def server(self, task: Task) -> State:
         return {"model": task.initial.without(self.client(task)["head"])}

@@ -160,6 +160,13 @@ class Task:
                 "features or a trainable projection"
             )
 
+    def require_trainable_classifier(self) -> None:
+        """For methods that train the classifier by itself."""
+        if not self.trained(self.initial.part("classifier")):
+            raise ValueError(
+                "trains the classifier, which is fixed here: choose a model with a trainable classifier"
+            )
+
     @cached_property
     def has_batch_norm(self) -> bool:
         return any(isinstance(module, BATCH_NORM) for module in self.model.modules())

@@ -10,8 +10,10 @@ from torch import nn
 
 from methods.apfl import APFL
 from methods.base import Batch, Tree, cross_entropy
+from methods.ccvr import CCVR
 from methods.fedavg import FedAvg
 from methods.fedper import FedPer
+from methods.fedrep import FedRep
 from methods.fedrod import FedRoD
 from methods.lg_fedavg import LGFedAvg
 from methods.per_fedavg import PerFedAvg, halves
@@ -20,6 +22,13 @@ from tests.kit.by_hand import RATE, logits, mlp_round, shifted, slope
 from tests.kit.contract import PLAIN, assert_close, tiny_task
 
 HEAD = ("classifier.weight", "classifier.bias")
+
+
+@pytest.mark.parametrize("method", [FedRep(), CCVR()], ids=lambda method: method.label)
+def test_a_classifier_that_is_not_trained_is_refused(method: Any) -> None:
+    with pytest.raises(ValueError, match=r"^trains the classifier, which is fixed here"):
+        method.check(tiny_task("adapter", PLAIN, 3, 0))
+    method.check(tiny_task("mlp", PLAIN, 3, 0))
 
 
 @pytest.mark.parametrize(("method", "keeps_head"), [(FedPer(), True), (LGFedAvg(), False)])
