@@ -14,6 +14,7 @@ import annotations`, which would turn all annotations into text.
 """
 
 import dataclasses
+import inspect
 import math
 import types
 import typing
@@ -65,7 +66,7 @@ class Request:
 
 def declared(request: type[Request]) -> Iterator[Declared]:
     """The fields of a request as users see them: what is required, its own, then those of its bases."""
-    own = [name for kind in request.__mro__ for name in vars(kind).get("__annotations__", {})]
+    own = [name for kind in request.__mro__ for name in inspect.get_annotations(kind)]
     fields = {field.name: field for field in dataclasses.fields(request)}
     for name in sorted(dict.fromkeys(own), key=lambda name: not _is_required(fields[name])):
         kind, option = typing.get_args(fields[name].type)
