@@ -61,7 +61,7 @@ def is_of_batch_norm(model: nn.Module, leaf: str) -> bool:
 
 def by_pytorch(made: Problem, private: bool) -> list[nn.Module]:
     """Every client's model after the last average: modules, state dicts and `torch.optim` alone."""
-    clients = [copy.deepcopy(made.task.model) for _ in SIZES]
+    clients: list[nn.Module] = [copy.deepcopy(made.task.model) for _ in SIZES]
     for number in range(1, ROUNDS + 1):
         for client, model in enumerate(clients):
             optimiser = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
