@@ -12,6 +12,7 @@ from bench.contract.stage import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
+from bench.records.config import CellConfig
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
@@ -48,7 +49,7 @@ def accepted_cell_model(name: str) -> str:
 
 def cell_config(
     name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
-) -> dict[str, Any]:
+) -> CellConfig:
     """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
     if embedded is None:
         embedded = needs_vectors(name, model)
@@ -80,7 +81,7 @@ def cell_config(
     return plan_cells(suite)[seed].config
 
 
-def assembled(config: dict[str, Any]) -> Assembled:
+def assembled(config: CellConfig) -> Assembled:
     try:
         return assemble(config)
     except UserError as refusal:

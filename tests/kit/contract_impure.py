@@ -108,7 +108,7 @@ class CountsPaddingAfterTraining(ChangesLocal):
 
 class CannotBeStacked(ChangesLoss):
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        size = params["classifier.bias"].norm()
+        size: Tensor = params["classifier.bias"].norm()
         return size if size.item() > 1 else 0 * size
 
 
@@ -166,7 +166,8 @@ class OtherPreludeInSweeps(ChangesLoss):
         return [CentreUp(self.scale)]
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return client["centre"].sum() * params.only(task.trainable).sqnorm()
+        centre: Tensor = client["centre"]
+        return centre.sum() * params.only(task.trainable).sqnorm()
 
 
 class OtherRoundsInSweeps(ChangesLoss):
@@ -206,7 +207,8 @@ class HidesFromRounds(OtherRoundsInSweeps):
         return {}
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return client["weight"] * params.only(task.trainable).sqnorm()
+        weight: Tensor = client["weight"]
+        return weight * params.only(task.trainable).sqnorm()
 
 
 # What travels
