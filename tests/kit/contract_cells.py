@@ -47,12 +47,8 @@ def accepted_cell_model(name: str) -> str:
     pytest.fail(f"add a model to CELL_MODELS in tests/kit/contract_cells.py: {'; '.join(refusals)}")
 
 
-def cell_config(
-    name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
-) -> CellConfig:
+def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> CellConfig:
     """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
-    if embedded is None:
-        embedded = needs_vectors(name, model)
     suite = Suite.model_validate(
         {
             "suite": "contract",
@@ -64,7 +60,7 @@ def cell_config(
                 "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
                 "fraction": 0.01,
             },
-            **({"encoder": "pixels"} if embedded else {}),
+            **({"encoder": "pixels"} if needs_vectors(name, model) else {}),
             "model": CELL_MODELS[model],
             "training": {
                 "rounds": 3,
