@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeGuard
 
 PACKAGES = ("bench", "methods", "reports", "search_spaces")
 BACK_HALF = ("bench/engine", "methods/core", "methods/fast")
@@ -147,7 +147,7 @@ def print_nouns() -> None:
     print("\n".join(sorted({each.__name__ for each in seen})))
 
 
-def _is_own_class(candidate: Any) -> bool:
+def _is_own_class(candidate: Any) -> TypeGuard[type]:
     return isinstance(candidate, type) and candidate.__module__.split(".")[0] in PACKAGES
 
 

@@ -31,7 +31,11 @@ def test_a_run(tmp_path: Path, report: FaultReport) -> None:
     try:
         while jumps < JUMPS and process.poll() is None:
             seen = len(package.rounds)
-            wait_until(lambda seen=seen: len(package.rounds) > seen or process.poll() is not None, PATIENCE)
+
+            def moved(seen: int = seen) -> bool:
+                return len(package.rounds) > seen or process.poll() is not None
+
+            wait_until(moved, PATIENCE)
             clock.jump(draw.choice([-1, 1]) * draw.choice([5.0, 3600.0, DAY, 400 * DAY]))
             jumps += 1
         package.take(0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_cell_that_is_taken_up_again(
         kept = CellFolder(tmp_path / f"{number}")
         shutil.copytree(interrupted, kept.path)
         damage_one(sorted(kept.path.glob(pattern)), draw)
-        outcomes.judge(lambda kept=kept: completed(kept, cell, tmp_path / "scratch"), expected, kept.path)
+        outcomes.judge(partial(completed, kept, cell, tmp_path / "scratch"), expected, kept.path)
     what = "checkpoint" if pattern.startswith("checkpoint") else "`rounds.jsonl`"
     report.add(SECTION, f"{what} of an unfinished cell", outcomes.total, str(outcomes))
 
@@ -156,7 +157,7 @@ def _quiet(done: int, total: int) -> None:
 
 
 @pytest.mark.parametrize(("what", "make"), [("datasets", decoded), ("embeddings", embedded)])
-def test_a_cache(what: str, make, tmp_path: Path, report: FaultReport) -> None:
+def test_a_cache(what: str, make: Callable[[Path], str], tmp_path: Path, report: FaultReport) -> None:
     draw, outcomes = random.Random(what), Outcomes()
     original = tmp_path / "original"
     expected = make(original)
@@ -164,6 +165,6 @@ def test_a_cache(what: str, make, tmp_path: Path, report: FaultReport) -> None:
         cache = tmp_path / f"{number}"  # a process compares an entry once, so that every one has its own
         shutil.copytree(original, cache)
         damaged = damage_one([file for file in sorted(cache.glob(f"{what}/*/*")) if file.is_file()], draw)
-        outcomes.judge(lambda cache=cache: make(cache), expected, damaged)
+        outcomes.judge(partial(make, cache), expected, damaged)
         shutil.rmtree(cache)
     report.add(SECTION, f"cache of {what}", outcomes.total, str(outcomes))

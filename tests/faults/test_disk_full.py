@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_records_checkpoints_and_results(disk: SmallDisk, tmp_path: Path, report
     for number in range(TIMES):
         kept = CellFolder(disk.path / "cells" / f"{number}")
         disk.fill(draw.randrange(24) * PAGE)
-        if refused(lambda kept=kept: deliver_a_cell(kept, cell, tmp_path / "scratch")):
+        if refused(partial(deliver_a_cell, kept, cell, tmp_path / "scratch")):
             times += 1
             disk.clear()
             deliver_a_cell(kept, cell, tmp_path / "scratch")
@@ -180,7 +181,7 @@ def test_caches(disk: SmallDisk, tmp_path: Path, report: FaultReport) -> None:
 
     for what, make in (("datasets", decoded), ("embeddings", embedded)):
         disk.fill(2 * PAGE)
-        assert refused(lambda make=make: make(disk.path / "cache"))
+        assert refused(partial(make, disk.path / "cache"))
         disk.clear()
         assert make(disk.path / "cache") == make(tmp_path / "elsewhere")
         note(report, f"cache of {what}")

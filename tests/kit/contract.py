@@ -91,5 +91,5 @@ def accepted_model(method: FedAlgorithm) -> str:
     return subject.model
 
 
-def assert_close(one: Any, other: Any, tolerance: float) -> None:
+def assert_close(one: Any, other: Any, *, tolerance: float) -> None:
     assert gaps(one, other, tolerance) == {}

@@ -12,6 +12,7 @@ from bench.contract.stage import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
+from bench.records.config import CellConfig
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
@@ -46,12 +47,8 @@ def accepted_cell_model(name: str) -> str:
     pytest.fail(f"add a model to CELL_MODELS in tests/kit/contract_cells.py: {'; '.join(refusals)}")
 
 
-def cell_config(
-    name: str, model: str, participation: float = 1.0, seed: int = 0, embedded: bool | None = None
-) -> dict[str, Any]:
+def cell_config(name: str, model: str, participation: float = 1.0, seed: int = 0) -> CellConfig:
     """A real cell on the built-in digits: five clients of four domains, of unequal sizes."""
-    if embedded is None:
-        embedded = needs_vectors(name, model)
     suite = Suite.model_validate(
         {
             "suite": "contract",
@@ -63,7 +60,7 @@ def cell_config(
                 "clients": {"mnist": 2, "optdigits": 1, "blended": 1, "fonts": 1},
                 "fraction": 0.01,
             },
-            **({"encoder": "pixels"} if embedded else {}),
+            **({"encoder": "pixels"} if needs_vectors(name, model) else {}),
             "model": CELL_MODELS[model],
             "training": {
                 "rounds": 3,
@@ -80,7 +77,7 @@ def cell_config(
     return plan_cells(suite)[seed].config
 
 
-def assembled(config: dict[str, Any]) -> Assembled:
+def assembled(config: CellConfig) -> Assembled:
     try:
         return assemble(config)
     except UserError as refusal:

@@ -109,7 +109,7 @@ class CountsPaddingAfterTraining(ChangesLocal):
 
 class CannotBeStacked(ChangesLoss):
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        size = params["classifier.bias"].norm()
+        size: Tensor = params["classifier.bias"].norm()
         return size if size.item() > 1 else 0 * size
 
 
@@ -167,7 +167,8 @@ class OtherPreludeInSweeps(ChangesLoss):
         return [CentreUp(self.scale)]
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return client["centre"].sum() * params.only(task.trainable).sqnorm()
+        centre: Tensor = client["centre"]
+        return centre.sum() * params.only(task.trainable).sqnorm()
 
 
 class OtherRoundsInSweeps(ChangesLoss):
@@ -200,7 +201,8 @@ class HidesFromRounds(ChangesLoss):
         return {"weight": torch.ones(())}
 
     def extra(self, task: Task, params: Tree, batch: Batch, client: State) -> Tensor:
-        return client["weight"] * params.only(task.trainable).sqnorm()
+        weight: Tensor = client["weight"]
+        return weight * params.only(task.trainable).sqnorm()
 
 
 class BranchesOnNumber(ChangesLoss):

@@ -11,6 +11,7 @@ to one session.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
@@ -29,7 +30,6 @@ RAYS_OWN = "/tmp/ray"
 """Where Ray keeps logs and sockets, whose names must be short; each node has its own."""
 PATIENCE = 300
 """Seconds until both nodes must be there; the machine may be busy with other things."""
-QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 def can_cut() -> bool:
@@ -50,6 +50,11 @@ def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
+def start_quietly(*command: str) -> subprocess.Popen[bytes]:
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+
+
 def start_second(hidden: Path) -> subprocess.Popen[bytes]:
     """A process that starts Ray in a network of its own as soon as it has a wire, and again if Ray ends.
 
@@ -66,7 +71,7 @@ def start_second(hidden: Path) -> subprocess.Popen[bytes]:
             sleep 1
         done
     """
-    return subprocess.Popen(["unshare", "-mn", "sh", "-c", script], **QUIET)
+    return start_quietly("unshare", "-mn", "sh", "-c", script)
 
 
 def connect(other: int) -> None:
@@ -86,7 +91,7 @@ def connect(other: int) -> None:
 
 def start_first() -> None:
     head = [RAY, "start", "--head", "--port", str(PORT), "--node-ip-address", FIRST, "--num-cpus", "1"]
-    subprocess.Popen([*head, "--include-dashboard=false", "--block"], **QUIET)
+    start_quietly(*head, "--include-dashboard=false", "--block")
 
 
 def wait_for_both() -> None:
@@ -94,7 +99,7 @@ def wait_for_both() -> None:
 
     def there() -> bool:
         try:
-            ray.init(ADDRESS, log_to_driver=False, logging_level="CRITICAL")
+            ray.init(ADDRESS, log_to_driver=False, logging_level=logging.CRITICAL)
         except ConnectionError:
             return False
         return True
@@ -122,7 +127,8 @@ def main() -> None:
     connect(start_second(Path(hidden)).pid)
     start_first()
     waiting = "from tests.kit.cut_network import wait_for_both; wait_for_both()"
-    subprocess.run([sys.executable, "-c", waiting], check=True, **QUIET)  # Ray says much meanwhile
+    if start_quietly(sys.executable, "-c", waiting).wait() != 0:  # Ray says much meanwhile
+        sys.exit("the nodes did not come up")
     threading.Thread(target=cut_when_asked, args=(float(seconds),), daemon=True).start()
     done = subprocess.run(program, env={**os.environ, "BENCH_ADDRESS": ADDRESS})
     sys.exit(done.returncode)

@@ -24,7 +24,7 @@ from tests.kit.contract import quick, wrapped
 from tests.kit.pretend_device import DEVICE, PretendDevice
 
 HOSTS = {"loop": LoopHost, "stacked": StackedHost}
-OPTIMISERS = {"sgd": MOMENTUM, "adam": ADAM}
+OPTIMISERS: dict[str, Optimiser] = {"sgd": MOMENTUM, "adam": ADAM}
 """SGD has momentum, weight decay and clipping; methods that refuse that are measured with plain SGD."""
 
 

@@ -1,7 +1,10 @@
 """Figures of runs for the tests, drawn but not written."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.records.reader import load_run
@@ -24,3 +27,8 @@ def drawn(run: Path, name: str) -> Figure:
 
 def names(run: Path) -> list[str]:
     return [picture.name for picture in supported(load_run(run))]
+
+
+def shades(panel: Axes) -> np.ndarray[Any, Any]:
+    """The values of a heat map."""
+    return np.asarray(panel.get_images()[0].get_array())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ def damaged(draw: st.DrawFn, content: Any, most: int = 3) -> Any:
 
 def _places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    items = content.items() if isinstance(content, dict) else ()
+    items: Iterable[tuple[Any, Any]] = content.items() if isinstance(content, dict) else ()
     if isinstance(content, list):
         items = enumerate(content)
     for key, value in items:

@@ -208,7 +208,7 @@ def members(leader: int, program: str) -> list[int]:
 
 def _command_line(pid: int) -> list[str]:
     with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).cmdline()
+        return list(psutil.Process(pid).cmdline())
     return []
 
 

@@ -36,7 +36,7 @@ def page_of(run: Path, folder: Path | None = None) -> Path:
 
 
 def labels(page: Any) -> list[str]:
-    return page.locator("#overview tbody th button").all_inner_texts()
+    return list(page.locator("#overview tbody th button").all_inner_texts())
 
 
 def lines_drawn(page: Any) -> list[str]:

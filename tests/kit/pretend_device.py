@@ -79,12 +79,12 @@ class Counts:
 class Elsewhere(Tensor):
     """A tensor that says it is on the pretended device."""
 
-    values: Tensor
+    content: Tensor
     counts: Counts
 
     @staticmethod
     def __new__(cls, values: Tensor, counts: Counts) -> Elsewhere:
-        made = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made = Tensor._make_wrapper_subclass(
             cls,
             values.size(),
             strides=values.stride(),
@@ -92,19 +92,21 @@ class Elsewhere(Tensor):
             dtype=values.dtype,
             device=DEVICE,
         )
-        made.values, made.counts = values, counts
-        return made  # type: ignore[no-any-return]
+        made.content, made.counts = values, counts
+        return made
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
-        return f"Elsewhere({self.values})"
+        return f"Elsewhere({self.content})"
 
     def tolist(self) -> Any:
         """A copy to the host; PyTorch would read the memory behind its own operations' back."""
         self.counts.waits[f"tolist at {_place()}"] += 1
-        return self.values.tolist()
+        return self.content.tolist()
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         counts = next(each.counts for each in tree_leaves((args, kwargs)) if isinstance(each, Elsewhere))
         return _run(counts, func, args, kwargs or {})
 
@@ -113,7 +115,7 @@ class PretendDevice(TorchDispatchMode):
     """While it is active, tensors can be put on `DEVICE`, and `counts` says what happens there."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.counts = Counts()
 
     def __enter__(self) -> PretendDevice:
@@ -122,11 +124,11 @@ class PretendDevice(TorchDispatchMode):
         torch._C._set_only_lift_cpu_tensors(True)
         self._swapped_before = torch.__future__.get_overwrite_module_params_on_conversion()
         torch.__future__.set_overwrite_module_params_on_conversion(True)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         torch.__future__.set_overwrite_module_params_on_conversion(self._swapped_before)
         torch._C._set_only_lift_cpu_tensors(self._lifted_before)
 
@@ -147,7 +149,7 @@ def _run(counts: Counts, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     _count(counts, name, args, kwargs, bool(there), here, lands_there)
     if target is not None:
         kwargs = {**kwargs, "device": CPU}
-    values = tree_map(lambda each: each.values if isinstance(each, Elsewhere) else each, (args, kwargs))
+    values = tree_map(lambda each: each.content if isinstance(each, Elsewhere) else each, (args, kwargs))
     result = func(*values[0], **values[1])
     if name.endswith("_") and not name.startswith("__") and args and isinstance(args[0], Tensor):
         return args[0]

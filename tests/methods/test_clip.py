@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
 import torch
 
+from bench.contract import check
 from bench.data.datasets.office_caltech import OfficeCaltech
 from bench.encoders import encoder_spec
 from bench.engine.assembly import assemble
@@ -18,6 +19,7 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.errors import UserError
+from bench.records.config import CellConfig
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
 from methods.base import Task
@@ -30,6 +32,7 @@ from tests.kit.contract import PLAIN, tiny_task
 from tests.kit.data import domain_pictures, write_folder
 from tests.kit.tiny import mlp_task
 
+Array: TypeAlias = np.ndarray[Any, Any]
 SMALL_CLIP = "ViT-S-32-alt"
 METHODS = {"fedclip": FedCLIP(), "fedtpg": FedTPG()}
 
@@ -38,8 +41,8 @@ def rows(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+def unit(vectors: Array) -> Array:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 # The parts
@@ -48,6 +51,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 def test_the_adapter_weighs_features_by_a_softmax() -> None:
     adapter, x = FeatureAdapter(6), rows(4, 6)
     first, second = adapter.weigh[0], adapter.weigh[2]
+    assert isinstance(first, torch.nn.Linear) and isinstance(second, torch.nn.Linear)
     W1, b1, W2, b2 = (
         leaf.detach().double().numpy() for leaf in (first.weight, first.bias, second.weight, second.bias)
     )
@@ -68,7 +72,8 @@ def test_the_generator_reads_all_names_whatever_their_order() -> None:
         generator = PromptGenerator(names, tokens=4, width=8, heads=4)
         weights = PromptGenerator(rows(5, 6), tokens=4, width=8, heads=4).state_dict()
         generator.load_state_dict({name: rows(*leaf.shape, seed=3) for name, leaf in weights.items()})
-        return generator().detach()
+        words: torch.Tensor = generator().detach()
+        return words
 
     names = rows(5, 6)
     plain = words(names)
@@ -102,7 +107,7 @@ def test_optimisers_are_the_papers() -> None:
     assert FedTPG().client_optimiser == SGD(lr=3e-3, momentum=0.9)
 
 
-def config_of(method: str, encoder: str | None) -> dict[str, Any]:
+def config_of(method: str, encoder: str | None) -> CellConfig:
     suite = Suite.model_validate(
         {
             "suite": "clip",
@@ -209,7 +214,7 @@ def test_a_cell_on_a_clip_model(method: str, clip: SmallClip, office: Path, tmp_
     assert saved < 1.2 * size_in_bytes(task.initial) + 20_000
 
 
-def by_hand(method: str, task: Task, clip: SmallClip, x: torch.Tensor) -> np.ndarray:
+def by_hand(method: str, task: Task, clip: SmallClip, x: torch.Tensor) -> Array:
     """The logits at the start, from the whole CLIP model."""
     names = OfficeCaltech.classes
     if method == "fedclip":
@@ -228,4 +233,11 @@ def by_hand(method: str, task: Task, clip: SmallClip, x: torch.Tensor) -> np.nda
         )
         ends = clip.model.ln_final(states)[torch.arange(len(names)), tokens.argmax(dim=1)]
         text = ends @ clip.model.text_projection
-    return 100 * unit(x.double().numpy()) @ unit(text.double().numpy()).T
+    return np.asarray(100 * unit(x.double().numpy()) @ unit(text.double().numpy()).T)
+
+
+def test_fedclip_with_the_contrast_keeps_the_contract() -> None:
+    report = check("fedclip", {"loss": "contrastive"}, remember=False)
+    broken = [finding for finding in report.findings if finding.rule != "neutral setting"]
+    assert not broken, str(report)
+    assert "loss" not in FedCLIP().model_dump(mode="json")

@@ -38,18 +38,6 @@ def updates_of_fedavg(problem: Any) -> np.ndarray[Any, Any]:
     )
 
 
-@pytest.mark.parametrize("clip", [0.1, 100.0])
-def test_without_noise_a_round_is_the_uniform_mean_of_clipped_updates(clip: float) -> None:
-    plain = tiny_problem(make_method("fedavg"))
-    updates = updates_of_fedavg(plain)
-    factors = np.minimum(1, clip / np.linalg.norm(updates, axis=1))
-    expected = vector(plain.task.initial) + (factors[:, None] * updates).mean(axis=0)
-    problem = tiny_problem(make_method("dp+fedavg", clip=clip, noise_multiplier=0.0))
-    server = run(problem, LoopHost(problem), rounds=1).server
-    np.testing.assert_allclose(vector(server["inner"]["model"]), expected, atol=1e-6)
-    assert (factors < 1).all() == (clip < 1)
-
-
 def test_the_mean_is_over_the_planned_clients_whoever_diverges() -> None:
     method = make_method("dp+fedavg", clip=0.1, noise_multiplier=0.0)
     problem = with_infinite_inputs(tiny_problem(method), client=1)

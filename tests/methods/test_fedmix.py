@@ -23,10 +23,8 @@ from tests.kit.tiny import (
     a_batch,
     close,
     federation,
-    gradient,
     head_task,
     log_softmax,
-    mlp_task,
     nearby,
     task_of,
     uneven_clients,
@@ -82,18 +80,6 @@ def test_the_variants_of_fedmix_differ_by_the_square_of_lambda() -> None:
 
     assert gap(0.02) / gap(0.01) == pytest.approx(4, rel=0.05)
     assert gap(0.01) / gap(0.005) == pytest.approx(4, rel=0.03)
-
-
-def test_the_slope_of_fedmix_is_trained_on() -> None:
-    """The gradient of the whole loss, by differences."""
-    task = task_of(mlp_task().model.double())
-    means = {key: value.double() for key, value in one_mean()["means"].items()}
-    data = a_batch()
-    batch = data._replace(x=data.x.double())
-    loss = FedMix(lam=0.3).objective(task, {"means": means}, {})
-    y, way = nearby(task.initial, 1), nearby(task.initial.zeros(), 2)
-    slope = float((loss(y + 1e-5 * way, batch) - loss(y - 1e-5 * way, batch)).detach()) / 2e-5
-    assert float(gradient(loss, y, batch).dot(way)) == pytest.approx(slope, rel=1e-5)
 
 
 @in_one_process

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.func import functional_call
 
-from bench.contract.runs import Course
 from bench.engine.checkpoints import load_state
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
@@ -27,29 +25,6 @@ from tests.kit.contract import (
 
 ADAM = Adam(lr=1e-3, clip_norm=1.0)
 in_one_process = pytest.mark.parametrize("kind", [LoopHost, StackedHost])
-
-
-def test_only_shared_adapters_and_the_head_travel() -> None:
-    problem = tiny_problem(FedSDG(), optimiser=ADAM)
-    before = problem.task.initial
-    course = Course.of(problem, rounds=2)
-    after = course.federation.server["model"]
-    assert {"classifier.weight", "classifier.bias"} <= set(after)
-    assert all(not torch.equal(after[name], before[name]) for name in after)
-    for work in course.work:
-        for message in (work.message, work.reply.content):
-            assert list(message) == ["model"]
-            assert set(message["model"]) == set(before)
-            assert not any("private" in name or "gate" in name for name in message["model"])
-
-
-def test_the_head_is_averaged() -> None:
-    problem = tiny_problem(FedSDG(alignment=None), optimiser=ADAM)
-    course = Course.of(problem, rounds=1)
-    model = course.federation.server["model"]
-    sizes = [len(y) for _, y in problem.train.values()]
-    sent = [work.copies["reply"]["model"]["classifier.weight"].double().numpy() for work in course.work]
-    np.testing.assert_allclose(model["classifier.weight"], np.average(sent, axis=0, weights=sizes), atol=1e-6)
 
 
 @in_one_process
@@ -81,20 +56,6 @@ def test_a_checkpoint_holds_no_frozen_weights(tmp_path: Path) -> None:
     for client in load_state(tmp_path / "clients-0.pt").values():
         assert set(client) == {"private", GATES}
         assert all(".private." in name for name in client["private"])
-
-
-def test_the_global_model_ignores_what_is_private() -> None:
-    problem = tiny_problem(FedSDG(private_lr=0.1, gate_lr=0.1), optimiser=ADAM)
-    host = LoopHost(problem)
-    federation = run(problem, host, rounds=3)
-    x = problem.test["near"].x
-    task, method, server = problem.task, problem.method, federation.server
-    own = [method.predict(task, server, host.state(client), x) for client in (0, 1)]
-    everybody = method.predict(task, server, None, x)
-    plain = functional_call(task.model, server["model"].as_dict(), (x,))
-    assert torch.equal(everybody, plain)
-    assert not torch.allclose(own[0], everybody)
-    assert not torch.allclose(own[0], own[1])
 
 
 def test_personal_accuracy_is_that_of_the_clients_own_models() -> None:

@@ -2,24 +2,19 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.distributions import Normal, kl_divergence
 
-from methods.fedsr import LATENT, MEAN, SCALE, SPREAD, WEIGHT, FedSR, class_divergence, distribution
+from methods.fedsr import WEIGHT, FedSR, distribution
 from tests.kit.tiny import (
     a_batch,
-    batches_of,
     cnn_task,
     frozen_task,
     mlp_task,
     nearby,
-    reply,
     samples,
     server_after,
-    uneven_clients,
 )
 
 
@@ -35,62 +30,6 @@ def test_mean_and_deviation_are_two_halves_of_one_layer() -> None:
     torch.testing.assert_close(
         torch.cat([mean, sigma], dim=1), torch.cat([both[:, :4], F.softplus(both[:, 4:])], 1)
     )
-
-
-@pytest.mark.parametrize("scale", [1.3, -0.7])
-def test_the_divergence_is_that_of_torch(scale: float) -> None:
-    task, batch = mlp_task(), a_batch()
-    params = nearby(FedSR().server(task)["model"], 3)
-    params = params | params.only([SCALE]).map(lambda leaf: torch.full_like(leaf, scale))
-    mean, sigma = distribution(task, params, batch.x)
-    own = Normal(scale * mean, abs(scale) * sigma)
-    expected = kl_divergence(own, Normal(params[MEAN][batch.y], F.softplus(params[SPREAD])[batch.y])).sum(
-        dim=1
-    )
-    torch.testing.assert_close(class_divergence(params, mean, sigma, batch.y), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_the_objective_has_three_parts() -> None:
-    task, batch = mlp_task(), a_batch()
-    params = nearby(FedSR().server(task)["model"], 3)
-    mean, sigma = distribution(task, params, batch.x)
-    z = mean + sigma * batch.normal(*mean.shape)
-    ce = F.cross_entropy(task.classify(params, z), batch.y)
-    simple = z.detach().double().numpy() ** 2
-    kl = class_divergence(params, mean, sigma, batch.y).mean()
-    loss = FedSR(l2r=0.3, cmi=0.2).objective(task, {}, {})(params, batch)
-    assert float(loss) == pytest.approx(
-        float(ce) + 0.3 * simple.sum(axis=1).mean() + 0.2 * float(kl), rel=1e-5
-    )
-
-
-def test_all_that_is_learnt_travels_and_is_averaged() -> None:
-    task, method = mlp_task(), FedSR(cmi=0.5)
-    server = method.server(task)
-    sent, kept = method.local(task, {}, method.down(task, server, 0), batches_of(uneven_clients()[0]))
-    assert kept == {}
-    for name in LATENT:
-        assert not torch.equal(sent["model"][name], server["model"][name])
-    other = nearby(sent["model"], 1)
-    averaged = method.aggregate(task, server, [reply(0, 1, **sent), reply(1, 3, model=other)])["model"]
-    torch.testing.assert_close(averaged[MEAN], 0.25 * sent["model"][MEAN] + 0.75 * other[MEAN])
-
-
-def test_a_prediction_is_the_mean_probability_over_its_draws() -> None:
-    """With many draws it comes near to the expectation, which Monte Carlo with NumPy finds too."""
-    task = mlp_task()
-    server = {"model": nearby(FedSR().server(task)["model"], 4)}
-    x = a_batch().x
-    mean, sigma = (part.detach().double().numpy() for part in distribution(task, server["model"], x))
-    z = mean + sigma * np.random.default_rng(0).standard_normal((20000, *mean.shape))
-    weight, bias = (server["model"][f"classifier.{name}"].double().numpy() for name in ("weight", "bias"))
-    logits = z @ weight.T + bias
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    expected = (powers / powers.sum(axis=-1, keepdims=True)).mean(axis=0)
-    found = FedSR(draws=20000).predict(task, server, None, x).softmax(dim=1).numpy()
-    np.testing.assert_allclose(found, expected, atol=0.02)
-    few = FedSR(draws=2).predict(task, server, None, x).softmax(dim=1).numpy()
-    assert np.abs(few - expected).max() > 0.02
 
 
 def test_a_prediction_depends_on_the_sample_and_the_seed_alone() -> None:

@@ -12,17 +12,13 @@ from methods.shared.finch import cluster_means, finch
 from tests.kit.tiny import (
     CLASSES,
     HIDDEN,
-    a_batch,
     close,
-    equal,
     frozen_task,
     gradient,
     mlp_task,
     nearby,
     reply,
     samples,
-    server_after,
-    uneven_clients,
 )
 
 
@@ -67,23 +63,6 @@ def a_message(task_model: Tree, classes: list[int]) -> dict[str, object]:
     return {"model": task_model, "centres": centres, "classes": torch.tensor(classes)}
 
 
-def test_the_terms_are_those_of_numpy() -> None:
-    """Class 0 has two prototypes, class 2 one, and samples of class 1 have neither term."""
-    task, batch = mlp_task(), a_batch()
-    message, y = a_message(task.initial, [0, 0, 2]), nearby(task.initial, 1)
-    centres = message["centres"].double().numpy()
-    z = task.encode(y, batch.x).detach().double().numpy()
-    unit = centres / np.linalg.norm(centres, axis=1, keepdims=True)
-    powers = np.exp(z @ unit.T / np.linalg.norm(z, axis=1, keepdims=True) / 0.3)
-    own, middle = {0: [0, 1], 2: [2]}, {0: centres[:2].mean(axis=0), 2: centres[2]}
-    terms = [
-        -np.log(p[own[c]].sum() / p.sum()) + ((row - middle[c]) ** 2).mean() if c in own else 0.0
-        for p, row, c in zip(powers, z, batch.y.tolist(), strict=True)
-    ]
-    added = FPL(tau=0.3).objective(task, {}, message)(y, batch) - FedAvg().objective(task, {}, {})(y, batch)
-    assert float(added) == pytest.approx(np.mean(terms), rel=1e-4)
-
-
 def test_samples_without_a_prototype_have_their_plain_gradient() -> None:
     task = mlp_task()
     ones = samples([1, 1, 1], seed=1)
@@ -91,13 +70,6 @@ def test_samples_without_a_prototype_have_their_plain_gradient() -> None:
     ours = gradient(FPL().objective(task, {}, a_message(task.initial, [0, 2])), y, batch)
     plain = gradient(FedAvg().objective(task, {}, {}), y, batch)
     assert close(ours, plain, tolerance=1e-7)
-
-
-def test_the_first_round_is_fedavgs_and_the_second_is_not() -> None:
-    ours, plain = (server_after(1, m, mlp_task(), uneven_clients())["model"] for m in (FPL(), FedAvg()))
-    assert equal(ours, plain)
-    ours, plain = (server_after(2, m, mlp_task(), uneven_clients())["model"] for m in (FPL(), FedAvg()))
-    assert not close(ours, plain, tolerance=1e-4)
 
 
 # The server

@@ -39,4 +39,5 @@ def test_ggeur_goes_around_every_method_on_embeddings(name: str) -> None:
         federated = run(problem, host, rounds=2)
         assert len(host.made(2, 1).y) > len(problem.train[2].y)
         ends.append([method.predict(problem.task, federated.server, host.state(0), problem.test["near"].x)])
-    np.testing.assert_allclose(*(end[0].detach() for end in ends), atol=1e-4)
+    one, other = (end[0].detach() for end in ends)
+    np.testing.assert_allclose(one, other, atol=1e-4)

@@ -108,7 +108,7 @@ def test_all_rounds_are_evaluated(published: bool, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     arrays = {f"x_{part}": draw.normal(size=(40, 5)).astype(np.float32) for part in ("train", "test")}
     labels = {f"y_{part}": np.arange(40) % 3 for part in ("train", "test")}
-    np.savez(tmp_path / "points.npz", **arrays, **labels)
+    np.savez(tmp_path / "points.npz", allow_pickle=False, **arrays, **labels)
     suite = write_suite(
         tmp_path,
         dataset={"name": "arrays", "path": str(tmp_path / "points.npz")},
@@ -140,9 +140,9 @@ def test_samples_per_original() -> None:
 def test_the_similarity_of_geometries_is_recorded_if_asked_for() -> None:
     clients = [samples([0] * 8 + [1] * 8, seed) for seed in (1, 2)]
     _, _, record = after_prelude(GGEUR(inner=FedAvg(), report_similarity=True), head_task(2), clients)
-    both = [torch.cat([each[at] for each in clients]) for at in (0, 1)]
+    x, y = (torch.cat([each[at] for each in clients]) for at in (0, 1))
     labels = torch.arange(2)
-    whole = principal_axes(moments(*both, labels).covariances)
+    whole = principal_axes(moments(x, y, labels).covariances)
     each = [geometry_similarity(principal_axes(moments(*k, labels).covariances), whole) for k in clients]
     assert record["metrics"]["geometry_similarity"] == pytest.approx(
         float(torch.stack(each).mean()), abs=1e-4

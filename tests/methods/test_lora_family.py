@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from torch.func import functional_call
 
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm, Message, Reply, Task, Tree
 from methods.core.optimisers import SGD
@@ -23,7 +23,7 @@ from methods.fedsa_lora import FedSALoRA
 from methods.ffa_lora import FFALoRA
 from methods.flexlora import FlexLoRA, decomposed
 from methods.modules.lora import PRIVATE, SHARED, factors, factors_of, lora_layers
-from tests.kit.contract import assert_close, tiny_problem, tiny_task
+from tests.kit.contract import tiny_problem, tiny_task
 
 FAST = SGD(lr=0.5)
 
@@ -32,7 +32,7 @@ def problem_of(method: FedAlgorithm) -> Problem:
     return tiny_problem(method, "vit", optimiser=FAST)
 
 
-def exchanged(problem: Problem, rounds: int = 1) -> tuple[Federation, list[Message], list[Reply]]:
+def exchanged(problem: Problem, rounds: int = 1) -> tuple[Federation, list[Message], Sequence[Reply]]:
     """The federation after some rounds, and all messages and replies of the next, which is not aggregated."""
     host = LoopHost(problem)
     federation = Federation(problem, host)
@@ -57,10 +57,10 @@ def effective(task: Task, parameters: Tree) -> dict[str, np.ndarray]:
 
 def mean_effective(task: Task, models: list[Tree], weights: list[float]) -> dict[str, np.ndarray]:
     each = [effective(task, model) for model in models]
-    return {name: sum(w * one[name] for w, one in zip(weights, each, strict=True)) for name in each[0]}
+    return {name: np.average([one[name] for one in each], axis=0, weights=weights) for name in each[0]}
 
 
-def shares(replies: list[Reply]) -> list[float]:
+def shares(replies: Sequence[Reply]) -> list[float]:
     total = sum(reply.samples for reply in replies)
     return [reply.samples / total for reply in replies]
 
@@ -152,20 +152,6 @@ def test_fedsa_lora_sends_first_factors_alone() -> None:
     assert not torch.equal(states[0]["own"]["classifier.bias"], states[1]["own"]["classifier.bias"])
 
 
-def test_feddpa_s_global_model_is_fedlora_s_and_its_own_model_mixes_the_branches() -> None:
-    own, plain = (exchanged(problem_of(method))[0] for method in (FedDPA(), FedLoRA()))
-    for name, leaf in plain.server["model"].items():
-        assert torch.equal(own.server["model"][name], leaf)
-    task, method = own.problem.task, own.problem.method
-    client = own.hosts.state(0)  # type: ignore[attr-defined]
-    own_model = method.parameters(task, own.server, client)
-    for layer in lora_layers(task.model):
-        for adapter, tree in ((SHARED, own.server["model"]), (PRIVATE, client["private"])):
-            first, second = factors(layer, adapter)
-            torch.testing.assert_close(own_model[second] @ own_model[first], 0.5 * tree[second] @ tree[first])
-    assert max(float(leaf.abs().max()) for name, leaf in client["private"].items() if "_B." in name) > 1e-3
-
-
 def test_fedalt_sends_everybody_the_mean_of_the_others() -> None:
     problem = problem_of(FedALT())
     federation, down, _ = exchanged(problem)
@@ -202,17 +188,6 @@ def test_a_router_weights_the_branches_of_every_token() -> None:
         expected = expected + layer.scaling[SHARED] * gate[..., at : at + 1] * branch
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
     assert name.endswith("attn.proj")
-
-
-def test_clients_of_different_ranks_train_alike_in_a_stack() -> None:
-    problem = problem_of(FlexLoRA(ranks=(2, 1)))
-    servers = []
-    for host in (LoopHost, StackedHost):
-        federation = Federation(problem, host(problem))
-        federation.advance()
-        federation.advance()
-        servers.append(federation.server)
-    assert_close(*servers, tolerance=1e-5)
 
 
 @pytest.mark.parametrize("kind", [FedALT, FedDPA, FedExLoRA, FedSALoRA, FFALoRA, FlexLoRA])

@@ -1,4 +1,4 @@
-"""FedNova, FedSAM and FedExP against closed forms."""
+"""FedNova, FedSAM and FedExP against closed forms and in limit cases."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from methods.base import Samples, Tree
 from methods.core.optimisers import SGD, Adam
 from methods.fedavg import FedAvg
 from methods.fedexp import FedExP
-from methods.fednova import FedNova, summed_weights
+from methods.fednova import FedNova
 from methods.fedsam import FedSAM
 from tests.kit.tiny import (
     CURVATURES,
     MINIMA,
     Quadratic,
-    a_batch,
     batches_of,
     close,
     federation,
     gradient,
     mlp_task,
-    nearby,
     quadratic_clients,
     quadratic_task,
     reply,
@@ -32,18 +30,6 @@ from tests.kit.tiny import (
     server_after,
     uneven_clients,
 )
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("steps", [1, 2, 7])
-def test_the_weights_of_gradients_sum_as_in_a_simulation(momentum: float, steps: int) -> None:
-    """A constant gradient of 1 and a rate of 1: the distance travelled is ‖a‖₁."""
-    position, velocity = 0.0, 0.0
-    for _ in range(steps):
-        velocity = momentum * velocity + 1.0
-        position += velocity
-    found = summed_weights(SGD(lr=1.0, momentum=momentum), torch.tensor(steps))
-    assert float(found) == pytest.approx(position, rel=1e-5)
 
 
 class NovaOnQuadratics(FedNova, Quadratic):
@@ -86,18 +72,6 @@ def test_fednova_refuses_optimisers_without_such_a_sum(optimiser: SGD | Adam) ->
         FedNova().check(mlp_task(optimiser=optimiser))
 
 
-def test_fedsam_takes_the_gradient_uphill() -> None:
-    task, batch = mlp_task(), a_batch()
-    y = nearby(task.initial, 1)
-    plain = FedAvg().objective(task, {}, {"model": y})
-    g = gradient(plain, y, batch)
-    length = np.sqrt(sum(float(leaf.double().square().sum()) for leaf in g.values()))
-    expected = gradient(plain, y + float(0.2 / length) * g, batch)
-    found = gradient(FedSAM(rho=0.2).objective(task, {}, {"model": y}), y, batch)
-    assert close(found, expected, tolerance=1e-6)
-    assert not close(found, g, tolerance=1e-3)
-
-
 def test_fedsam_on_a_quadratic_is_its_closed_form() -> None:
     """On ½Σa(y − b)² the gradient at y + ρg/‖g‖ is g + ρ·a∘g/‖g‖."""
     a, b = CURVATURES[0], MINIMA[0]
@@ -136,16 +110,6 @@ def test_fedexp_steps_further_when_updates_disagree(points: tuple[float, ...], s
     np.testing.assert_allclose(after["model"]["classifier.bias"], [expected, -expected, 0], rtol=1e-4)
 
 
-def test_fedexp_predicts_with_the_mean_of_the_last_two() -> None:
-    task, clients = mlp_task(), uneven_clients()
-    run, _ = federation(FedExP(), task, clients)
-    before = run.server["model"]
-    run.advance()
-    assert run.advance()["metrics"]["step_size"] >= 1
-    last, previous = run.server["model"], run.server["previous"]
-    assert not close(last, previous, tolerance=1e-3) and not close(previous, before, tolerance=1e-3)
-    x = clients[0].x
-    expected = task.logits((last + previous) / 2, x)
-    assert torch.equal(FedExP().predict(task, run.server, None, x), expected)
-    latest = FedExP(average_last_two=False).predict(task, run.server, None, x)
-    assert torch.equal(latest, task.logits(last, x))
+def test_fedexps_step_is_recorded() -> None:
+    run, _ = federation(FedExP(), mlp_task(), uneven_clients())
+    assert run.advance()["metrics"] == {"step_size": pytest.approx(float(run.server["step_size"]))}

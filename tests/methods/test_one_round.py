@@ -11,7 +11,7 @@ from sklearn.mixture import GaussianMixture
 
 from bench.engine.federation import Federation
 from methods.base import FedAlgorithm, Samples, State, Task
-from methods.ccvr import CCVR, virtual_features
+from methods.ccvr import CCVR
 from methods.core.tree import size_in_bytes
 from methods.fed3r import Fed3R
 from methods.fedavg import FedAvg
@@ -179,21 +179,6 @@ def test_calibration_mends_a_classifier_of_clients_with_one_class_each() -> None
 def test_without_steps_the_calibrated_classifier_is_the_averaged_one() -> None:
     frozen = server_after(1, CCVR(server_steps=0), head_task(), uneven_clients())
     assert equal(frozen["calibrated"], frozen["model"])
-
-
-def test_with_trained_features_the_model_that_clients_were_sent_is_calibrated() -> None:
-    method, task, clients = CCVR(server_steps=4, samples_per_class=9), mlp_task(), uneven_clients()
-    run, _ = federation(method, task, clients)
-    run.advance()
-    sent = run.server["model"]
-    run.advance()
-    assert equal(run.server["calibrated"].below("encoder"), sent.below("encoder"))
-    sums: State = {}
-    for each in clients:
-        part = class_moments(task, sent, batches_of(each), fewest=2)
-        sums = add_moments(sums, CLASSES, torch.arange(CLASSES), part)
-    virtual = virtual_features(task, sums, samples_per_class=9)
-    assert equal(run.server["calibrated"], method.calibrated(task, sent, virtual))
 
 
 # FedPFT

@@ -93,7 +93,8 @@ def test_the_gradient_of_a_term_beside_another_has_the_bits_that_autograd_gives(
         return found
 
     def plain(leaf: Tensor, fixed: Tensor) -> Tensor:
-        return grad(lambda y: 0.3 * sum_of_squares(y - fixed) + y.exp().sum())(leaf)
+        found: Tensor = grad(lambda y: 0.3 * sum_of_squares(y - fixed) + y.exp().sum())(leaf)
+        return found
 
     found, expected = (vmap(vmap(of_one), in_dims=(0, None))(y, x) for of_one in (late, plain))
     assert torch.equal(found, expected)

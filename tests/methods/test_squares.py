@@ -31,7 +31,8 @@ def test_the_gradient_is_that_of_the_plain_product_to_the_last_bit() -> None:
         return found
 
     def plain(params: Tensor, c: Tensor, w: Tensor) -> Tensor:
-        return grad(lambda p: w / 2 * ((p - c) * (p - c)).sum())(params)
+        found: Tensor = grad(lambda p: w / 2 * ((p - c) * (p - c)).sum())(params)
+        return found
 
     found, expected = (
         vmap(vmap(of_one), in_dims=(0, None, None))(x, centre, weight) for of_one in (gradient, plain)

@@ -38,6 +38,11 @@ class Plain(Wrapper):
     neutral: ClassVar[Mapping[str, Any] | str] = {}
 
 
+def around(kind: type[FedAlgorithm], **chosen: Any) -> Plain:
+    """The wrapper around a method of this kind, which has its defaults."""
+    return Plain.around(kind).model_validate(chosen)
+
+
 class Folding:
     """Adds up the clients' numbers of samples, one reply at a time."""
 
@@ -104,7 +109,7 @@ class Everything(Averaging):
 def test_nothing_is_lost_or_changed_on_the_way(inner: FedAlgorithm, kind: type[Host]) -> None:
     """The same states, records and accuracies with a wrapper that does nothing as without."""
     endings, records = [], []
-    for method in (inner, Plain.around(type(inner))(inner=inner)):
+    for method in (inner, around(type(inner), inner=inner)):
         problem = tiny_problem(method)
         host = kind(problem)
         federation = run(problem, host, rounds=2)
@@ -116,7 +121,8 @@ def test_nothing_is_lost_or_changed_on_the_way(inner: FedAlgorithm, kind: type[H
 
 
 def served(server: State) -> State:
-    return server.get("inner", server)
+    inner: State = server.get("inner", server)
+    return inner
 
 
 def own(clients: State) -> State:
@@ -126,7 +132,7 @@ def own(clients: State) -> State:
 @pytest.mark.parametrize("inner", [FedSDG, Everything])
 def test_figures_about_clients_are_recorded(inner: type[FedAlgorithm]) -> None:
     metrics = []
-    for method in (inner(), Plain.around(inner)()):
+    for method in (inner(), around(inner)):
         problem = tiny_problem(method)
         metrics.append(run(problem, LoopHost(problem), rounds=1).advance()["metrics"])
     assert metrics[0] == metrics[1]
@@ -147,12 +153,12 @@ def test_a_wrapped_method_offers_just_what_the_method_offers(
     inner: type[FedAlgorithm], offered: set[Any]
 ) -> None:
     optional = (MakesSamples, HasAnchors, PredictsOtherwise)
-    for method in (inner(), Plain.around(inner)(), Plain.around(Plain.around(inner))()):
+    for method in (inner(), around(inner), around(Plain.around(inner))):
         assert {offer for offer in optional if isinstance(method, offer)} == offered
 
 
 def test_rounds_do_not_get_what_the_inner_method_keeps_for_samples() -> None:
-    wrapped = Plain.around(Plain.around(Everything))()
+    wrapped = around(Plain.around(Everything))
     assert wrapped.sample_state == {"inner.inner.told"}
     host = StackedHost(tiny_problem(wrapped))
     inside = {"rounds": torch.tensor(1.0), "told": torch.tensor(True)}
@@ -174,7 +180,7 @@ def test_a_wrapped_method_is_stacked_as_far_as_both_are(inner: type[FedAlgorithm
 
 
 def test_anchors_and_other_predictions_are_the_inner_methods() -> None:
-    inner, wrapped = Everything(), Plain.around(Everything)()
+    inner, wrapped = Everything(), around(Everything)
     assert isinstance(wrapped, HasAnchors) and isinstance(wrapped, PredictsOtherwise)
     problem = tiny_problem(wrapped)
     task, x = problem.task, problem.test["near"].x
@@ -187,14 +193,13 @@ def test_anchors_and_other_predictions_are_the_inner_methods() -> None:
 
 
 def test_the_clients_optimiser_is_the_wrappers_or_else_the_inner_methods() -> None:
-    wrapped = Plain.around(Everything)
-    assert wrapped().client_optimiser == SGD(lr=0.07)
-    assert wrapped(optimiser=SGD(lr=0.5)).client_optimiser == SGD(lr=0.5)
-    assert Plain.around(wrapped)().client_optimiser == SGD(lr=0.07)
+    assert around(Everything).client_optimiser == SGD(lr=0.07)
+    assert around(Everything, optimiser=SGD(lr=0.5)).client_optimiser == SGD(lr=0.5)
+    assert around(Plain.around(Everything)).client_optimiser == SGD(lr=0.07)
 
 
 def test_an_exchange_that_folds_does_so_inside_a_wrapper() -> None:
-    wrapped = Plain.around(Everything)()
+    wrapped = around(Everything)
     problem = tiny_problem(wrapped)
     [exchange] = wrapped.prelude(problem.task)
     assert isinstance(exchange, FoldsReplies) and not hasattr(exchange, "aggregate")
@@ -204,7 +209,7 @@ def test_an_exchange_that_folds_does_so_inside_a_wrapper() -> None:
 
 
 def test_the_objective_is_the_inner_methods() -> None:
-    wrapped = METHODS.load("ggeur+fedprox")(inner={"mu": 3.0})
+    wrapped = METHODS.load("ggeur+fedprox").model_validate({"inner": {"mu": 3.0}})
     problem = tiny_problem(wrapped)
     task, message = problem.task, {"model": problem.task.initial}
     batch, moved = Batch(*problem.train[0]), task.initial + 0.1

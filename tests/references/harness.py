@@ -15,6 +15,7 @@ from bench.contract.nests import flat
 from bench.contract.runs import served_model
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
+from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from methods.core.batches import Samples
@@ -102,7 +103,7 @@ def problem_of(name: str, case: Case, participation: float = 1.0) -> Problem:
 def given_of(problem: Problem, case: Case, participation: float) -> Given:
     """What the reference is told about a problem."""
     task, method = problem.task, problem.method
-    federation = Federation(problem, NoHosts(), participation)
+    federation = Federation(problem, LoopHost(problem), participation)
     untrained = method.model_copy(update={"server_steps": 0}) if hasattr(method, "server_steps") else method
     network = NETWORKS[case.model].plain()
     network.load_state_dict(task.model.state_dict())
@@ -136,10 +137,6 @@ def noise_of(problem: Problem) -> Callable[..., Tensor]:
         return kinds[kind](problem.key(client, number) + step, stream, shape, torch.device("cpu"))
 
     return noise
-
-
-class NoHosts:
-    """Stands where nothing is to be computed."""
 
 
 def rounds_of(

@@ -59,7 +59,8 @@ def global_means(
     for label in sorted({label for upload in uploads for label in upload}):
         held = [upload[label] for upload in uploads if label in upload]
         weights = [count if by_count else 1 for _, count in held]
-        mean = sum(w * m for w, (m, _) in zip(weights, held, strict=True)) / sum(weights)
+        total = torch.stack([w * m for w, (m, _) in zip(weights, held, strict=True)]).sum(dim=0)
+        mean = total / sum(weights)
         merged[label] = F.normalize(mean, dim=0) if normalised else mean
     return merged
 

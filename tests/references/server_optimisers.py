@@ -28,9 +28,8 @@ class AdaptiveServer(FedAvg):
     def aggregate(self, trained: dict[int, Any], number: int) -> None:
         x = flat_parameters(self.model).detach()
         weights = self.weights(list(trained))
-        change = sum(
-            w * (flat_parameters(y).detach() - x) for w, y in zip(weights, trained.values(), strict=True)
-        )
+        ends = [flat_parameters(y).detach() for y in trained.values()]
+        change = sum((w * (y - x) for w, y in zip(weights, ends, strict=True)), torch.zeros_like(x))
         self.m = self.settings["beta1"] * self.m + (1 - self.settings["beta1"]) * change
         self.v = self.second_moment(change**2)
         step = self.settings["server_lr"] * self.m / (self.v**0.5 + self.settings["tau"])

@@ -88,6 +88,7 @@ def test_a_new_suite_can_be_planned(tmp_path: Path) -> None:
 def test_a_new_dataset_can_be_built(tmp_path: Path) -> None:
     assert call_bench("new", "dataset", "my_points", "--dir", tmp_path).code == 0
     kind = class_in_file(tmp_path / "my_points.py", DatasetSpec)
+    assert issubclass(kind, DatasetSpec)
     dataset = cache.load("my_points", kind(), None, tmp_path / "cache")
     assert dataset.domains == ("near", "far")
     for domain, sizes in kind.counts.items():

@@ -3,6 +3,7 @@ import gzip
 import os
 import pickle
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ class Attack:
     def __init__(self, target: Path) -> None:
         self.target = target
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
         return os.mkdir, (str(self.target),)
 
 

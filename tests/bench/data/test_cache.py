@@ -2,6 +2,8 @@ import hashlib
 import json
 import multiprocessing
 import shutil
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import ClassVar
 
@@ -133,7 +135,7 @@ def test_read_only_cache_serves_what_it_has(spec: Counted, tmp_path: Path) -> No
     assert not list((tmp_path / "copy").rglob("*.lock"))
 
 
-def _load_in_process(log: str, folder: str, barrier, results) -> None:
+def _load_in_process(log: str, folder: str, barrier: Barrier, results: "Queue[tuple[str, int]]") -> None:
     barrier.wait()
     dataset = load(Counted(log=log, number=20000), Path(folder))
     results.put((dataset.checksum, int(dataset.train["a"].x.sum())))

@@ -127,6 +127,6 @@ def test_domains_whose_names_cannot_be_files(tmp_path: Path) -> None:
         arrays = {f"{key}_{part}": np.zeros((2, 2)) for key in "x" for part in ("train", "test")}
         labels = {f"y_{part}": np.array([0, 1]) for part in ("train", "test")}
         domains = {f"domain_{part}": np.array([name + "!", "b"]) for part in ("train", "test")}
-        np.savez(tmp_path / "set.npz", **arrays, **labels, **domains)
+        np.savez(tmp_path / "set.npz", allow_pickle=False, **arrays, **labels, **domains)
         with pytest.raises(UserError, match="cannot name a domain"):
             Arrays(path=str(tmp_path / "set.npz")).domain_names()

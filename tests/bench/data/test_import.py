@@ -122,7 +122,7 @@ def test_cifar_pictures_of_an_unknown_class(tmp_path: Path) -> None:
 
 
 def mnist_m() -> dict[str, bytes]:
-    files = {}
+    files: dict[str, bytes] = {}
     for part, labels, shift in (("train", (3, 1, 4, 1, 5), 0), ("test", (9, 2, 6), 100)):
         names = [f"{number:08}.png" for number in range(len(labels))]
         files |= {f"mnist_m_{part}/{name}": picture(shift + i) for i, name in enumerate(names)}

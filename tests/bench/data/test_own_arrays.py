@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(path: Path, arrays: dict[str, np.ndarray], **options: object) -> Dataset:
-    np.savez(path, **arrays)
+    np.savez(path, allow_pickle=True, **arrays)
     return load_dataset("arrays", {"path": str(path), **options})
 
 
@@ -111,7 +112,7 @@ def test_labels_may_have_gaps_or_be_words(tmp_path: Path) -> None:
         ({"x_train": np.full((12, 4), np.nan), "x_test": np.zeros((6, 4))}, "not finite"),
     ],
 )
-def test_what_is_wrong_is_named(change: dict, message: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     arrays = {key: array for key, array in (FOUR | change).items() if array is not None}
     with pytest.raises(UserError, match=message):
         load(tmp_path / "mine.npz", arrays)
@@ -141,7 +142,7 @@ def test_from_arrays_with_domains() -> None:
     with pytest.raises(UserError, match="both 'domain_train' and 'domain_test'"):
         from_arrays(X, Y, XT, YT, domain_train=["u", "v"] * 6)
     with pytest.raises(UserError, match="x_train is not an array"):
-        from_arrays([object()], Y, XT, YT)
+        from_arrays(np.array([object()]), Y, XT, YT)
 
 
 def test_real_arrays() -> None:

@@ -27,7 +27,7 @@ def load(path: Path, **options: object) -> Dataset:
 
 
 def shades(dataset: Dataset, domain: str, part: str) -> list[int]:
-    return getattr(dataset, part)[domain].x[:, 0, 0, 0].tolist()
+    return list(getattr(dataset, part)[domain].x[:, 0, 0, 0].tolist())
 
 
 @pytest.mark.parametrize("form", ["folder", "zip", "tar.gz", "nested zip"])
@@ -150,7 +150,7 @@ def test_paths_are_relative_to_the_current_directory_then_to_the_data_root(
 
 def test_the_digest_follows_the_content_and_nothing_else(tmp_path: Path) -> None:
     def digest(path: Path) -> str:
-        return dataset_spec("folder", {"path": str(path)}).model_dump()["digest"]
+        return str(dataset_spec("folder", {"path": str(path)}).model_dump()["digest"])
 
     path = write_folder(tmp_path / "mine", TWO_DOMAINS)
     before = digest(path)

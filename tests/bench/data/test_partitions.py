@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -217,7 +219,7 @@ def test_iid_sizes_and_whole_test(four_domains: Dataset) -> None:
         ({"name": "by_domain", "clients": 2, "fraction": 0.5, "samples": 3}, "not both"),
     ],
 )
-def test_wrong_specifications(mapping: dict, message: str) -> None:
+def test_wrong_specifications(mapping: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match="partition") as caught:
         partition_spec(mapping)
     assert message in str(caught.value)

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_summaries_come_without_imports() -> None:
         ("arrays", {"path": "/no/such.npz"}, "no file or folder /no/such.npz"),
     ],
 )
-def test_wrong_names_and_options(name: str, options: dict, message: str) -> None:
+def test_wrong_names_and_options(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         dataset_spec(name, options)
     assert message in str(caught.value)

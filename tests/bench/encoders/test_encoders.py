@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from bench.data.image_folders import picture_names
 from bench.data.images import decoded
 from bench.data.sources import open_source
 from bench.encoders import encoder_names, encoder_spec, encoder_summaries
-from bench.encoders.loading import load_encoder, load_open_clip
+from bench.encoders.loading import Encoder, load_encoder, load_open_clip
 from bench.encoders.text import text_features
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
@@ -193,8 +194,9 @@ def test_timm_pictures_go_through_timms_own_transform(timm_file: Path, side: int
     encoder = load_encoder(encoder_spec(f"timm:test_vit@{timm_file}"), "cpu")
     reference = timm.create_model("test_vit", num_classes=7).eval()
     reference.load_state_dict(torch.load(timm_file, weights_only=True))
-    reference.reset_classifier(0)
+    cast(Any, reference).reset_classifier(0)
     expected = create_transform(**resolve_model_data_config(reference), is_training=False)(photograph(side))
+    assert isinstance(encoder, Encoder)
     pixels = encoder.preprocessing(torch.from_numpy(as_batch(photograph(side))))
     one_level = 1 / 255 / min(encoder.preprocessing.std)
     assert float((pixels[0] - expected).abs().max()) < 2.01 * one_level
@@ -209,6 +211,7 @@ def test_open_clip_from_a_file_equals_the_library(clip_file: Path) -> None:
     encoder = load_encoder(encoder_spec(f"open_clip:{SMALL_CLIP}@{clip_file}"), "cpu")
     model, _, transform = open_clip.create_model_and_transforms(SMALL_CLIP, pretrained=str(clip_file))
     picture = photograph(300)
+    assert isinstance(encoder, Encoder)
     pixels = encoder.preprocessing(torch.from_numpy(as_batch(picture)))
     one_level = 1 / 255 / min(encoder.preprocessing.std)
     assert float((pixels[0] - transform(picture)).abs().max()) < 2.01 * one_level

@@ -51,7 +51,7 @@ class Twice(nn.Module):
         self.convolution, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.convolution(x)
+        y: Tensor = self.convolution(x)
         normed: Tensor = self.norm(y)
         return (normed + y).flatten(1)
 

@@ -106,7 +106,7 @@ def test_flipped_signs_turn_the_update_around() -> None:
 
 def test_what_the_server_does_not_send_is_turned_around_too() -> None:
     task = tiny_problem(make_method("scaffold")).task
-    content = {
+    content: dict[str, Any] = {
         "model": task.initial,
         "control_change": task.initial.only(task.trainable),
         "n": torch.tensor(3),

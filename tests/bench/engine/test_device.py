@@ -135,4 +135,4 @@ def test_precision_is_part_of_the_configuration_only_where_it_is_chosen() -> Non
     check_precision("fp16", "cuda")
     for precision in ("fp16", "tf32"):
         with pytest.raises(UserError, match="needs CUDA"):
-            check_precision(precision, "cpu")  # type: ignore[arg-type]
+            check_precision(precision, "cpu")

@@ -99,8 +99,8 @@ def test_evaluation_and_class_means_see_the_samples_as_they_are() -> None:
 
 
 def test_augmentation_that_does_not_fit_the_samples_is_refused(tmp_path: Path) -> None:
-    vectors = {"x_train": np.ones((12, 5), np.float32), "y_train": np.arange(12) % 2}
-    np.savez(tmp_path / "own.npz", **vectors, x_test=vectors["x_train"], y_test=vectors["y_train"])
+    x, y = np.ones((12, 5), np.float32), np.arange(12) % 2
+    np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     file = write_suite(
         tmp_path,
         dataset={"name": "arrays", "path": str(tmp_path / "own.npz")},

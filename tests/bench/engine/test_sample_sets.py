@@ -36,7 +36,7 @@ from tests.kit.cell_stacks import (
 )
 
 MADE = {"step1_samples": 20, "step2_samples": 10}
-SETTINGS = [
+SETTINGS: list[dict[str, Any]] = [
     {**MADE},
     {**MADE, "step1_samples": 33, "noise_scale": "linear"},
     {**MADE, "step2_samples": 14, "top_k": 2},
@@ -173,7 +173,7 @@ def test_samples_are_not_made_again_when_the_cell_that_made_them_is_done(
     made: list[int] = []
     real = GGEUR.training_samples
 
-    def counted(self: GGEUR, *given: Any) -> Samples:
+    def counted(self: GGEUR, *given: Any) -> Any:
         made.append(1)
         return real(self, *given)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from bench.contract.runs import prepared, standing
 from bench.engine.federation import Federation
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.shared_preludes import SharedPreludes
-from methods.base import Batches, Message, Prelude, Reply, State, Task
+from methods.base import Batches, FedAlgorithm, Message, Prelude, Reply, State, Task
 from methods.core.optimisers import SGD
 from methods.fedavg import FedAvg
 from methods.wrappers.ggeur import GGEUR, exchanges
@@ -65,7 +66,7 @@ def no_calls() -> None:
     calls.clear()
 
 
-def cells_of(*methods: FedAvg) -> list[tuple[StackedHost, Federation]]:
+def cells_of(*methods: FedAlgorithm) -> list[tuple[StackedHost, Federation]]:
     """Cells with the same data, and learning rates of their own, after their preludes."""
     problem = tiny_problem(methods[0])
     shared = SharedPreludes()
@@ -119,7 +120,12 @@ def test_the_record_of_a_shared_exchange_has_its_bytes() -> None:
 def test_ggeur_takes_its_statistics_once_whatever_is_done_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     real = exchanges.moments
-    monkeypatch.setattr(exchanges, "moments", lambda *inputs: (taken.append(1), real(*inputs))[1])
+
+    def counted(*inputs: Any) -> Any:
+        taken.append(1)
+        return real(*inputs)
+
+    monkeypatch.setattr(exchanges, "moments", counted)
     first = make_method("ggeur+fedavg")
     others = [
         first.model_copy(update=changes)

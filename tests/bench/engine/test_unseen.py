@@ -38,7 +38,7 @@ def cells(folder: Path, **changes: Any) -> list[PlannedCell]:
             x[:, 1] = 0.001 * (1000 * number + start + np.arange(size))
             arrays[f"{domain}/x_{part}"] = x
             arrays[f"{domain}/y_{part}"] = np.full(size, int(domain == "c"))
-    np.savez(folder / "abc.npz", **arrays)
+    np.savez(folder / "abc.npz", allow_pickle=False, **arrays)
     file = write_suite(
         folder,
         **{
@@ -78,7 +78,7 @@ def test_the_accuracy_is_that_on_the_unseen_domain(tmp_path: Path, method: str, 
 
     Of the local models without a, only the clients of b know class 0: half of them.
     """
-    found = {}
+    found: dict[str, float] = {}
     for cell in cells(tmp_path, unseen="domain", methods=[method]):
         run = CellRun(CellFolder(tmp_path / cell.directory), cell.config, Conditions(executor="loop"))
         while not run.done:

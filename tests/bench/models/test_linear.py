@@ -22,7 +22,7 @@ def test_a_stack_gets_the_outputs_and_gradients_of_its_clients_one_by_one(bias: 
 
     def gradient(x: Tensor, *leaves: Tensor) -> list[Tensor]:
         def value(leaves: list[Tensor]) -> Tensor:
-            out = functional_call(layer, dict(zip(names, leaves, strict=True)), (x,))
+            out: Tensor = functional_call(layer, dict(zip(names, leaves, strict=True)), (x,))
             return out.exp().sum()
 
         return stacked_gradient(value, list(leaves), like=x)
@@ -59,7 +59,8 @@ def test_cells_get_the_gradients_of_two_layers_one_by_one(shared: bool, pulled: 
 
     def value(model: nn.Module, leaves: list[Tensor], x: Tensor) -> Tensor:
         named = dict(zip(names, leaves, strict=True))
-        out = functional_call(model, named, (x,)).exp().sum() + leaves[0].sin().sum()
+        scores: Tensor = functional_call(model, named, (x,))
+        out = scores.exp().sum() + leaves[0].sin().sum()
         if not pulled:
             return out
         return out + 0.3 * Tree(named).sqdist(Tree(zip(names, centre, strict=True)))

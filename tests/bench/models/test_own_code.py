@@ -136,7 +136,8 @@ class OwnClass(_Block):
         self.fc = nn.Linear(WIDTH, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc(super().forward(x))
+        logits: Tensor = self.fc(super().forward(x))
+        return logits
 
 
 @pytest.mark.parametrize("factory", [own_network, OwnClass])
@@ -159,7 +160,7 @@ def test_a_function_or_class_as_an_object(factory: type[nn.Module], tmp_path: Pa
 def test_options_and_parts_of_an_object() -> None:
     choice = from_module(own_network, classifier="2", projector="1", options={"depth": 2})
     model = model_spec(choice.as_config()).build((5,), 3)
-    assert isinstance(model.projector, nn.Module) and model.projector.layer.weight.shape == (8, 8)
+    assert model.projector.get_parameter("layer.weight").shape == (8, 8)
 
 
 def test_what_a_closure_holds_is_copied() -> None:

@@ -26,7 +26,8 @@ class Plain(nn.Module):
         self.projection = nn.Linear(6, 4)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.projection(self.body(x)))
+        logits: Tensor = self.head(self.projection(self.body(x)))
+        return logits
 
 
 class Scaled(Plain):

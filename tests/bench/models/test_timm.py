@@ -85,7 +85,7 @@ def test_the_short_name_is_the_same_model(tmp_path: Path) -> None:
 def test_weights_from_a_file_are_taken_and_identify_the_model(tmp_path: Path) -> None:
     import timm
 
-    theirs = timm.create_model("resnet10t", num_classes=9)
+    theirs: Any = timm.create_model("resnet10t", num_classes=9)
     torch.save(theirs.state_dict(), tmp_path / "weights.pt")
     spec = model_spec({"name": "timm:resnet10t", "weights": str(tmp_path / "weights.pt")})
     assert isinstance(spec, TimmModel) and spec.sha256 is not None

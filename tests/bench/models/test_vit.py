@@ -16,6 +16,7 @@ from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
+from bench.models.vit import load_weights, small_vit
 from methods.core.task import initial_tree
 from methods.modules.lora import blocks_of, lora_layers
 from methods.modules.split_model import SplitModel
@@ -82,10 +83,8 @@ def test_pretrained_features_tell_handwritten_digits_apart_better_than_random_on
         nearest = torch.cdist(z[~learnt], means).argmin(dim=1)
         return float((nearest == y[~learnt]).float().mean())
 
-    from bench.models.vit import small_vit
-
     untrained = seeded_model(model_spec({"name": "vit_mini"}), (3, 32, 32), 10, seed=0)
-    untrained.encoder[1].load_state_dict(small_vit().state_dict(), strict=False)  # type: ignore[index,union-attr]
+    untrained.encoder[1].load_state_dict(small_vit().state_dict(), strict=False)  # type: ignore[index]
     assert accuracy(mini) > accuracy(untrained) + 0.1
 
 
@@ -95,14 +94,11 @@ def test_images_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
         model_spec({"name": "vit_mini"}).build(shape, 10)
 
 
-def test_damaged_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench.models.architectures import vit_mini
-
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "vit_mini.safetensors"
     file.write_bytes(WEIGHTS.read_bytes()[:-1] + b"\x01")
-    monkeypatch.setattr(vit_mini, "WEIGHTS", file)
     with pytest.raises(UserError, match="has the checksum"):
-        model_spec({"name": "vit_mini"}).build((3, 32, 32), 10)
+        load_weights(file, SHA256)
 
 
 def test_the_fingerprint_covers_the_frozen_weights(monkeypatch: pytest.MonkeyPatch) -> None:

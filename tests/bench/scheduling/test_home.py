@@ -150,7 +150,8 @@ def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
     killed.mkdir()
     killed.with_suffix(".lock").touch()
     desk = Desk(Job([(CellFolder(tmp_path / "kept"), config)], Conditions(), elsewhere))
-    remove_abandoned._function()  # here, as this process has another place for temporary files than Ray's
+    # here, as this process has another place for temporary files than Ray's
+    remove_abandoned._function()  # type: ignore[attr-defined]
     assert not killed.exists()
     assert all(folder.path.is_dir() for folder, _ in desk.cells)
     desk.clear()

@@ -33,7 +33,8 @@ def trials_of(folder: Path, name: str) -> dict[int, dict[str, Any]]:
 
 def most_at_once(folder: Path, name: str) -> int:
     lines = [json.loads(line) for line in (folder / "site" / f"done-{name}.jsonl").read_text().splitlines()]
-    return max(sum(other["started"] <= line["started"] < other["ended"] for other in lines) for line in lines)
+    spans: list[tuple[float, float]] = [(line["started"], line["ended"]) for line in lines]
+    return max(sum(start <= moment < end for start, end in spans) for moment, _ in spans)
 
 
 def test_trials_share_a_gpu(outcomes: dict[str, Outcome], folder: Path) -> None:

@@ -105,7 +105,7 @@ def edit(file: Path, change: Any) -> None:
 
 
 def first_cell(run: Path) -> Path:
-    return run / read(run / "plan.json")["cells"][0]["dir"]
+    return run / str(read(run / "plan.json")["cells"][0]["dir"])
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,11 @@ def test_a_model_that_is_a_file_is_executed_only_if_trusted(results_file: Path, 
 
 def test_a_file_cannot_set_its_own_tolerance(results_file: Path, tmp_path: Path) -> None:
     for generous in (1e9, float("inf"), float("nan"), -1):
-        file = changed(results_file, tmp_path, lambda lines, sd=generous: lines[0].update(rerun_sd=sd))
+
+        def claim(lines: list[dict[str, Any]], sd: float = generous) -> None:
+            lines[0]["rerun_sd"] = sd
+
+        file = changed(results_file, tmp_path, claim)
         assert_one_sentence(call_bench("verify", file), "damaged at line 1", "rerun_sd")
 
 

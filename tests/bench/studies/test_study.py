@@ -43,7 +43,7 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             noise = draw.normal(size=(count, 4))
             arrays[f"{domain}/x_{part}"] = (np.eye(3, 4)[labels] * 2 + noise).astype("float32")
             arrays[f"{domain}/y_{part}"] = labels
-    np.savez(folder / "points.npz", **arrays)
+    np.savez(folder / "points.npz", allow_pickle=False, **arrays)
     digits = write_suite(folder, suite="digits_two", training=TRAINING, methods=METHODS)
     points = write_suite(
         folder,

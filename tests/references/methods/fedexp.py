@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tests.references.plain import Case, FedAvg, evaluated, flat_parameters, mean_of, set_parameters
@@ -27,7 +28,7 @@ class Reference(FedAvg):
         set_parameters(self.before, x)
         changes = [x - flat_parameters(y).detach() for y in trained.values()]
         weights = self.weights(list(trained))
-        mean = sum(w * change for w, change in zip(weights, changes, strict=True))
+        mean = sum((w * change for w, change in zip(weights, changes, strict=True)), torch.zeros_like(x))
         spread = sum(w * change.square().sum() for w, change in zip(weights, changes, strict=True))
         rate = max(1.0, float(spread / (2 * (mean.square().sum() + self.settings["epsilon"]))))
         set_parameters(self.model, x - rate * mean)

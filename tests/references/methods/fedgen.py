@@ -20,6 +20,11 @@ from tests.references.plain import Case, FedAvg
 class Generator(nn.Module):
     """A perceptron with one hidden layer, from noise and a label to an output of the encoder."""
 
+    W1: nn.Parameter
+    b1: nn.Parameter
+    W2: nn.Parameter
+    b2: nn.Parameter
+
     def __init__(self, start: Any) -> None:
         super().__init__()
         for name in ("W1", "b1", "W2", "b2"):
@@ -78,26 +83,25 @@ class Reference(FedAvg):
         ).to(torch.get_default_dtype())
         self.shares = counts.sum(dim=0) / counts.sum()
         of_class = counts / counts.sum(dim=0).clamp(min=1)
-        self.teach(list(trained.values()), of_class, number)
+        self.teach(list(trained.values()), self.shares, of_class, number)
         super().aggregate(trained, number)
 
-    def teach(self, models: list[Any], of_class: Tensor, number: int) -> None:
+    def teach(self, models: list[Any], shares: Tensor, of_class: Tensor, number: int) -> None:
         s, classes = self.settings, self.given.classes
         draw = self.given.generator("generator steps", number - 1)
         decay = s.get("server_weight_decay", 0.0)
         optimiser = torch.optim.Adam(self.generator.parameters(), s["server_lr"], weight_decay=decay)
         for _ in range(s["server_steps"]):
-            labels = torch.multinomial(self.shares, s["server_batch"], replacement=True, generator=draw)
+            labels = torch.multinomial(shares, s["server_batch"], replacement=True, generator=draw)
             noise = torch.randn(s["server_batch"], s["noise_size"], generator=draw)
             z = self.generator(noise, labels, classes)
-            shares = [of_class[k][labels] for k in range(len(models))]
-            logits = [head(model, z) for model in models]
+            says = torch.stack([of_class[k][labels] for k in range(len(models))])
+            logits = torch.stack([head(model, z) for model in models])
             if s.get("teachers") == "logits":
-                mean = sum(share[:, None] * each for share, each in zip(shares, logits, strict=True))
-                taught = F.cross_entropy(mean, labels)
+                taught = F.cross_entropy((says[:, :, None] * logits).sum(dim=0), labels)
             else:
-                losses = [F.cross_entropy(each, labels, reduction="none") for each in logits]
-                taught = sum(share * loss for share, loss in zip(shares, losses, strict=True)).mean()
+                losses = torch.stack([F.cross_entropy(each, labels, reduction="none") for each in logits])
+                taught = (says * losses).sum(dim=0).mean()
             apart_noise = (noise[:, None] - noise[None]).square().mean(dim=2)
             apart = (z[:, None] - z[None]).abs().mean(dim=2)
             loss = taught + s["eta"] * torch.exp(-(apart_noise * apart).mean())

@@ -20,6 +20,12 @@ from tests.references.plain import Case, FedAvg, named_state
 class AnchorMaker(nn.Module):
     """R and the two-layer perceptron Θ."""
 
+    R: nn.Parameter
+    W1: nn.Parameter
+    b1: nn.Parameter
+    W2: nn.Parameter
+    b2: nn.Parameter
+
     def __init__(self, start: Any) -> None:
         super().__init__()
         for name in ("R", "W1", "b1", "W2", "b2"):

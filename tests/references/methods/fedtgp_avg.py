@@ -18,6 +18,12 @@ from tests.references.prototypes import class_means
 
 
 class Maker(nn.Module):
+    R: nn.Parameter
+    W1: nn.Parameter
+    b1: nn.Parameter
+    W2: nn.Parameter
+    b2: nn.Parameter
+
     def __init__(self, start: Any) -> None:
         super().__init__()
         for name in ("R", "W1", "b1", "W2", "b2"):

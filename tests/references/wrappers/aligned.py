@@ -20,7 +20,8 @@ def alignment_weights(updates: list[Tensor], sizes: list[int], settings: Any) ->
     cosines = []
     for k, update in enumerate(updates):
         others = [other for j, other in enumerate(updates) if settings["reference"] == "mean" or j != k]
-        cosines.append(F.cosine_similarity(update, sum(others) / max(1, len(others)), dim=0))
+        mean = sum(others, torch.zeros_like(update)) / max(1, len(others))
+        cosines.append(F.cosine_similarity(update, mean, dim=0))
     if settings["weighting"] == "relu":
         alphas = [max(0.0, float(cosine)) for cosine in cosines]
     else:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 from bench.records.reader import load_run
 from reports.combine.compare import compare_runs
@@ -9,7 +10,7 @@ from tests.kit.cli import Outcome, call_bench
 from tests.kit.run_folders import Planned, write_run
 
 
-def compare(tmp_path: Path, first: list[Planned], second: list[Planned], **plan: object) -> Outcome:
+def compare(tmp_path: Path, first: list[Planned], second: list[Planned], **plan: Any) -> Outcome:
     write_run(tmp_path / "a", first)
     write_run(tmp_path / "b", second, **plan)
     return call_bench("compare", "a", "b", "--runs", tmp_path)

@@ -26,7 +26,7 @@ def test_the_critical_difference_diagram_joins_what_cannot_be_told_apart(tmp_pat
     spans = [(min(bar.get_xdata()), max(bar.get_xdata())) for bar in bars]
     assert [span[0] < 1.2 and 2.0 < span[1] < 2.8 for span in spans] == [True, False]
     assert 1.2 < spans[1][0] < 2.0 and spans[1][1] > 2.8
-    scale = next(line for line in panel.get_lines() if line.get_marker() == "|")
+    scale: Any = next(line for line in panel.get_lines() if line.get_marker() == "|")
     assert list(scale.get_xdata()) == [1, 1.9]
     texts = [text.get_text().strip() for text in panel.texts]
     assert texts[-3:] == ["FedLSA  1.20", "MOON  2.00", "2.80  FedAvg"]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ def test_bubbles_are_as_large_as_the_counts(tmp_path: Path) -> None:
     run = write_run(tmp_path, [flat("fedavg", 0, 0.5)])
     write_partition(run, {"mnist 0": [10, 40, 0], "fonts 1": [20, 0, 5]})
     (panel,) = drawn(run, "partition").axes
-    first, second = (points.get_sizes() for points in panel.collections)
+    bubbles: list[Any] = list(panel.collections)
+    first, second = (points.get_sizes() for points in bubbles)
     assert np.allclose(first / first[0], [1, 4, 0]) and np.allclose(second / first[0], [2, 0, 0.5])
     assert [text.get_text() for text in panel.get_yticklabels()] == ["mnist · 0", "fonts · 1"]
 
@@ -92,7 +94,7 @@ def damaged(file: Path, damage: str) -> None:
         del arrays["anchors"]
     if damage == "a label is missing":
         arrays["labels"] = np.zeros(2)
-    np.savez(file, **arrays)
+    np.savez(file, allow_pickle=False, **arrays)
     whole = file.read_bytes()
     if damage == "empty":
         file.write_bytes(b"")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.records.reader import load_run
 from reports.numbers.sensitivity import grids, sweeps
-from tests.kit.figures import drawn, flat, names
+from tests.kit.figures import drawn, flat, names, shades
 from tests.kit.run_folders import Planned, write_run
 
 
@@ -38,7 +38,8 @@ def test_a_setting_that_varies_alone_becomes_a_line(tmp_path: Path) -> None:
     figure = drawn(run, "sensitivity")
     assert [panel.get_xlabel() for panel in figure.axes] == ["λ", "α"]
     assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["1", "2", "4"]
-    assert np.allclose(figure.axes[1].containers[0].lines[0].get_ydata(), [31, 32, 34])
+    bars: Any = figure.axes[1].containers[0]
+    assert np.allclose(bars.lines[0].get_ydata(), [31, 32, 34])
     assert "sensitivity_grid" not in names(run)
 
 
@@ -48,7 +49,7 @@ def test_two_settings_that_vary_together_become_a_heat_map(tmp_path: Path) -> No
     assert grid.parameters == ("lam", "alpha") and len(grid.values) == 9
     panel = drawn(run, "sensitivity_grid").axes[0]
     expected = [[100 * lam + alpha for alpha in (1, 2, 4)] for lam in (0.1, 0.3, 0.5)]
-    assert np.allclose(panel.get_images()[0].get_array(), expected)
+    assert np.allclose(shades(panel), expected)
     lines = {sweep.line for sweep in sweeps(load_run(run)) if sweep.parameter == "lam"}
     assert lines == {"FedLSA, α=1", "FedLSA, α=2", "FedLSA, α=4"}
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from reports.figures.style import house_style
 from reports.figures.trials import SearchedKey, Trials, Tried
 from reports.figures.trials import pictures as trial_pictures
+from tests.kit.figures import shades
 
 
 def drawn_trials(*keys: SearchedKey, tried: Any, left_out: int = 0) -> Figure:
@@ -29,6 +30,10 @@ def points_of(panel: Any) -> list[list[list[float]]]:
     return [np.asarray(points.get_offsets()).tolist() for points in panel.collections]
 
 
+def xs_of_line(panel: Any) -> list[float]:
+    return list(panel.get_lines()[0].get_xdata())
+
+
 def test_trials_stand_over_the_value_of_every_searched_key() -> None:
     keys = (SearchedKey("lam", "log_uniform", 0.1), SearchedKey("epochs", "int", 2))
     figure = drawn_trials(*keys, tried=[(0.1, 2), (0.001, 1), (1.0, 4)], left_out=3)
@@ -38,7 +43,7 @@ def test_trials_stand_over_the_value_of_every_searched_key() -> None:
     assert points_of(epochs) == [[[1, 51], [4, 52]], [[2, 50]]]
     assert (lam.get_xscale(), epochs.get_xscale()) == ("log", "linear")
     assert {"0.001", "0.01", "0.1", "1"} <= {text.get_text() for text in lam.get_xticklabels()}
-    assert [list(panel.get_lines()[0].get_xdata()) for panel in figure.axes] == [[0.1, 0.1], [2, 2]]
+    assert [xs_of_line(panel) for panel in figure.axes] == [[0.1, 0.1], [2, 2]]
     assert lam.get_ylim() == epochs.get_ylim()
     assert "3 of 6 trials did not complete all rounds" in str(figure.get_supxlabel())
 
@@ -51,7 +56,7 @@ def test_choices_are_categories_and_a_default_beside_them_is_one_too() -> None:
     names = [[text.get_text() for text in panel.get_xticklabels()] for panel in figure.axes]
     assert names == [["layer", "block"], ["5", "20", "50"], ["8", "none"]]
     assert points_of(figure.axes[1]) == [[[2, 51], [0, 52]], [[1, 50]]]
-    assert [panel.get_lines()[0].get_xdata()[0] for panel in figure.axes] == [1, 1, 1]
+    assert [xs_of_line(panel)[0] for panel in figure.axes] == [1, 1, 1]
 
 
 def test_a_default_that_no_axis_has_is_said_in_words() -> None:
@@ -65,9 +70,10 @@ def test_a_whole_grid_of_two_keys_is_a_heat_map_too() -> None:
     keys = (SearchedKey("lam", "choice", 0.7, (0.7, 0.1)), SearchedKey("lr", "choice", 0.1, (0.1, 0.2, 0.3)))
     grid = list(product(*(key.choices for key in keys)))
     heat = drawn_trials(*keys, tried=grid).axes[2]
-    assert np.allclose(heat.get_images()[0].get_array(), [[53, 54, 55], [50, 51, 52]])
+    assert np.allclose(shades(heat), [[53, 54, 55], [50, 51, 52]])
     assert (heat.get_ylabel(), heat.get_xlabel()) == ("lam", "lr")
-    assert [patch.get_xy() for patch in heat.patches] == [(-0.5, 0.5)]  # round the default
+    frames: list[Any] = list(heat.patches)
+    assert [frame.get_xy() for frame in frames] == [(-0.5, 0.5)]  # round the default
     assert len(drawn_trials(*keys, tried=grid[:-1]).axes) == 2
     words = SearchedKey("mode", "choice", "a", ("a", "b"))
     assert len(drawn_trials(words, keys[1], tried=list(product("ab", keys[1].choices))).axes) == 2

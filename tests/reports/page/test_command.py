@@ -91,7 +91,8 @@ def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, setting
 
 def test_a_record_of_tuning_without_values_changes_no_command(tmp_path: Path) -> None:
     cells = [Planned("fedavg", 0, (0.5, 0.5))]
-    for number, methods in enumerate((None, {}, {"fedavg": {}}, {"fedavg": 4})):
+    recorded: list[Any] = [None, {}, {"fedavg": {}}, {"fedavg": 4}]
+    for number, methods in enumerate(recorded):
         run = write_run(tmp_path / str(number), cells, tuning={"trials": 4, "methods": methods})
         expected = "bench run --suite quickstart --methods fedavg --seeds 1 --out rerun"
         assert rerun_commands(load_run(run)) == [expected]

@@ -1,6 +1,7 @@
 """Methods that have not passed `bench check` are marked in every table."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.kit.tables import FEDAVG, FEDLSA, FEDPROX, notes, row, seeds
 SAID = "‡ the method has not passed `bench check`: Mine."
 
 
-def tables(path: Path, contract: str | None, **options: object) -> list[Table]:
+def tables(path: Path, contract: str | None, **options: Any) -> list[Table]:
     cells = [*seeds("fedavg", FEDAVG), *seeds("mine", FEDLSA, label="Mine", contract=contract)]
     return tables_of(load_run(write_run(path, cells, **options)))
 

@@ -1,13 +1,14 @@
 """The table of selection rules, against rounds chosen by hand."""
 
 from pathlib import Path
+from typing import Any
 
 from bench.records.reader import load_run
 from reports.tables.selection import selection_table
 from tests.kit.run_folders import Planned, write_run
 from tests.kit.tables import FEDAVG, FEDLSA, entry, notes, seeds, texts
 
-LINES = [
+LINES: list[dict[str, Any]] = [
     {"round": 1, "test": {"mnist": 0.5, "fonts": 0.3}, "validation": 0.6},
     {"round": 2, "test": {"mnist": 0.7, "fonts": 0.5}, "validation": 0.7},
     {"round": 3, "test": {"mnist": 0.8, "fonts": 0.6}, "validation": 0.7},
