@@ -1,23 +1,56 @@
-"""FEDGEN's labels, generator and messages."""
+"""FEDGEN's terms, labels, generator and messages."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from methods.base import Tree
+from methods.base import Task, Tree
 from methods.fedgen import FedGen, diversity_loss, labels_at, make_latent
 from tests.kit.tiny import (
+    a_batch,
     close,
     federation,
     head_task,
+    log_softmax,
     mlp_task,
     nearby,
     uneven_clients,
 )
+
+
+def fedgen_message(task: Task, rounds: int = 3) -> dict[str, Any]:
+    server = FedGen().server(task)
+    labels = torch.tensor([0.5, 0.0, 0.5])
+    return {**server, "labels": labels, "rounds": torch.tensor(rounds)}
+
+
+@pytest.mark.parametrize("make_task", [head_task, mlp_task])
+def test_fedgen_adds_the_terms_of_numpy(make_task: Any) -> None:
+    """Their values, which a loss records; training shows only their gradients."""
+    task, batch = make_task(), a_batch()
+    message, y = fedgen_message(task), nearby(task.initial, 1)
+    value = float(FedGen(alpha=2.0, beta=3.0, generated=8).objective(task, {}, message)(y, batch))
+
+    def head(z: torch.Tensor) -> np.ndarray[Any, Any]:
+        weight, bias = (y[f"classifier.{name}"].double().numpy() for name in ("weight", "bias"))
+        return log_softmax(z.double().numpy() @ weight.T + bias)
+
+    drawn = labels_at(batch.uniform(8), message["labels"])
+    made = make_latent(message["generator"], batch.normal(8, 32, stream=1), drawn)
+    like = make_latent(message["generator"], batch.normal(7, 32, stream=2), batch.y)
+    own = head(task.encode(y, batch.x).detach())
+    rows = np.arange(7)
+    plain = -own[rows, batch.y].mean()
+    classified = -head(made)[np.arange(8), drawn].mean()
+    target = head(like)
+    divergence = (np.exp(target) * (target - own)).sum(axis=1).mean()
+    expected = plain + 0.98**3 * (2.0 * classified + 3.0 * divergence)
+    assert value == pytest.approx(expected, rel=1e-5)
 
 
 def test_labels_follow_their_shares() -> None:

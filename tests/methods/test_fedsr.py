@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.distributions import Normal, kl_divergence
 
-from methods.fedsr import WEIGHT, FedSR, distribution
+from methods.fedsr import MEAN, SCALE, SPREAD, WEIGHT, FedSR, class_divergence, distribution
 from tests.kit.tiny import (
     a_batch,
     cnn_task,
@@ -30,6 +31,20 @@ def test_mean_and_deviation_are_two_halves_of_one_layer() -> None:
     torch.testing.assert_close(
         torch.cat([mean, sigma], dim=1), torch.cat([both[:, :4], F.softplus(both[:, 4:])], 1)
     )
+
+
+@pytest.mark.parametrize("scale", [1.3, -0.7])
+def test_the_divergence_is_that_of_torch(scale: float) -> None:
+    """Its value, which a loss records; training shows only its gradient."""
+    task, batch = mlp_task(), a_batch()
+    params = nearby(FedSR().server(task)["model"], 3)
+    params = params | params.only([SCALE]).map(lambda leaf: torch.full_like(leaf, scale))
+    mean, sigma = distribution(task, params, batch.x)
+    own = Normal(scale * mean, abs(scale) * sigma)
+    expected = kl_divergence(own, Normal(params[MEAN][batch.y], F.softplus(params[SPREAD])[batch.y])).sum(
+        dim=1
+    )
+    torch.testing.assert_close(class_divergence(params, mean, sigma, batch.y), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_prediction_depends_on_the_sample_and_the_seed_alone() -> None:
