@@ -111,24 +111,16 @@ def print_nouns() -> None:
     from bench.engine.cell_stack import CellStack
     from bench.engine.conditions import Conditions
     from bench.records.cell_folder import CellFolder
-    from bench.runs.request import RunRequest
+    from bench.suite.loading import load_suite
+    from bench.suite.planning import plan_cells
 
     folder = Path(tempfile.mkdtemp())
-    changes = {"fedprox.optimiser": {"name": "sgd", "lr": 0.1}}
-    cells = [
-        cell
-        for mu in (0.01, 0.1)
-        for cell in RunRequest(
-            suite="quickstart",
-            methods=["fedprox"],
-            seeds=1,
-            rounds=3,  # the last one would write the result, too
-            overrides={**changes, "fedprox.mu": mu},
-            out=folder,
-        )
-        .plan()
-        .cells
-    ]
+    suite = load_suite("quickstart").with_methods(["fedprox"]).model_copy(update={"seeds": 1})
+    changes = {
+        "training.rounds": 3,  # the last round would write the result, too
+        "fedprox.optimiser": {"name": "sgd", "lr": 0.1},
+    }
+    cells = [cell for mu in (0.01, 0.1) for cell in plan_cells(suite.changed({**changes, "fedprox.mu": mu}))]
     places = [(CellFolder(folder / cell.cell_id), cell.config) for cell in cells]
     stack = CellStack(places, Conditions(executor="stacked"))
     stack.advance()  # the first round makes what later ones use

@@ -167,7 +167,7 @@ def _out_of_vmap() -> None:
     from methods.core.stacking import AVAILABLE, in_stack, levels_of, one_of, outside, present, stack_of
 
     assert AVAILABLE
-    seen = []
+    seen: list[tuple[Any, ...]] = []
 
     def inner(x: Tensor, y: Tensor) -> Tensor:
         levels = present()

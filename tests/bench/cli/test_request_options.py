@@ -94,7 +94,7 @@ def test_a_function_takes_every_field_and_says_so(name: str) -> None:
     for field in declared(REQUESTS[name]):
         assert field.name in shown
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in shown.values())
-    assert _field(name, "max_concurrent").help in inspect.getdoc(function)
+    assert _field(name, "max_concurrent").help in (inspect.getdoc(function) or "")
 
 
 def _field(command: str, name: str) -> Declared:

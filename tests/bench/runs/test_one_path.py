@@ -57,7 +57,7 @@ def test_all_three_drive_the_same_cells_under_the_same_conditions(
     ray_session: None, driven: list[tuple[list[str], Conditions]], tmp_path: Path
 ) -> None:
     suite = write_suite(tmp_path, methods=["fedavg", "fedprox"])
-    places = {"out": tmp_path / "runs", "tuned_dir": tmp_path / "tuned"}
+    places: dict[str, Any] = {"out": tmp_path / "runs", "tuned_dir": tmp_path / "tuned"}
     options = [part for key, value in (FEW | places).items() for part in (_flag(key), value)]
     searches = ["--trials", 1, "--methods", "fedavg,fedprox"]
     assert call_bench("study", "--suite", suite, *options, *searches).code == 1  # no cell has a result

@@ -181,7 +181,12 @@ def test_the_code_of_a_method_in_two_wrappers_is_that_of_all_three() -> None:
 def test_the_code_of_a_method_in_a_folder_is_that_of_all_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda file: (read.append(file.name), real(file))[1])
+
+    def noted(file: Path) -> bytes:
+        read.append(file.name)
+        return real(file)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
     code_digest("ggeur+fedavg")
     assert {"method.py", "exchanges.py", "lazy_samples.py", "as_published.py", "fedavg.py"} <= {*read}
 

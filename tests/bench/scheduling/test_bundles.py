@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.contract.standing import with_methods
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
+from bench.scheduling.conditions import make_conditions
 from bench.scheduling.home import open_home
 from bench.scheduling.resources import Resources
 from bench.scheduling.stacks import bundles
@@ -105,8 +105,10 @@ def test_a_stack_that_cannot_be_computed_says_so_and_is_computed_cell_by_cell(
     cells = plan_cells(load_suite(str(suite)))
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
-    conditions = with_methods(Conditions(executor="stacked", together=4), {cell.method for cell in cells})
-    run_cells(run, cells, conditions, Resources(max_concurrent=1), log)
+    configs = [cell.config for cell in cells]
+    with open_home(run, None, joined=False) as home:
+        conditions = make_conditions(configs, cpus=1, gpus=0, together=4, home=home, executor="stacked")
+        run_cells(run, cells, conditions, home, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells)
     assert not log.failed_cells
     (sentence,) = log.sentences

@@ -22,8 +22,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for each in (place, elsewhere):
         each.mkdir()
     labels = np.arange(30) % 3
-    arrays = {f"x_{part}": np.eye(3, 4, dtype="float32")[labels] for part in ("train", "test")}
-    np.savez(place / "points.npz", **arrays, **{f"y_{part}": labels for part in ("train", "test")})
+    points = np.eye(3, 4, dtype="float32")[labels]
+    np.savez(place / "points.npz", x_train=points, x_test=points, y_train=labels, y_test=labels)
     torch.save({}, place / "weights.pt")
     (place / "mine.py").write_text(METHOD)
     monkeypatch.chdir(elsewhere)

@@ -134,4 +134,4 @@ def test_heat_maps_are_told_apart_by_what_differs(
     shown = {panel.get_title(): panel.get_images()[0].get_array() for panel in lam_over_alpha}
     assert list(shown) == titles
     for lift, values in zip((0, 20), shown.values(), strict=True):
-        assert np.allclose(values, [[11 + lift, 12 + lift], [31 + lift, 32 + lift]])
+        assert values is not None and np.allclose(values, [[11 + lift, 12 + lift], [31 + lift, 32 + lift]])
