@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torch import nn
 
@@ -19,13 +18,6 @@ from methods.core.tree import size_in_bytes
 from methods.modules.clip import PromptedClassifier
 
 EXECUTORS = ("auto", "loop", "stacked", "ray")
-
-
-@dataclass(frozen=True)
-class RunningHosts:
-    name: str
-    hosts: Hosts
-    close: Callable[[], None]
 
 
 def check_executor(name: str) -> None:
@@ -91,15 +83,13 @@ def _padding(problem: Problem) -> float:
     return len(sizes) * max(sizes) / sum(sizes)
 
 
-def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions) -> RunningHosts:
+def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions) -> Hosts:
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":
         from bench.engine.hosts.ray import RayHosts
 
-        remote = RayHosts(sorted(problem.train), config, conditions)
-        return RunningHosts(name, remote, remote.close)
+        return RayHosts(sorted(problem.train), config, conditions)
     if name == "stacked" and problem.task.has_batch_norm:
         raise UserError("the executor 'stacked' cannot run a model with batch norm; choose 'loop' or 'ray'")
-    kind = StackedHost if name == "stacked" else LoopHost
-    return RunningHosts(name, kind(problem), lambda: None)
+    return StackedHost(problem) if name == "stacked" else LoopHost(problem)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Result, Round
+from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Round
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import KnownExchange, SharedPreludes
@@ -24,15 +24,14 @@ from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 
-def answered(round_: Round[Result]) -> Result:
-    """Go through a round of one cell."""
+def answered(round_: Round) -> Any:
+    """Go through a round of one cell; returns its result."""
     try:
         asked = next(round_)
         while True:
             asked = round_.send(asked.alone())
     except StopIteration as end:
-        result: Result = end.value
-        return result
+        return end.value
 
 
 class Federation:
@@ -105,9 +104,10 @@ class Federation:
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
-        return answered(self.advancing())
+        record: dict[str, Any] = answered(self.advancing())
+        return record
 
-    def advancing(self) -> Round[dict[str, Any]]:
+    def advancing(self) -> Round:
         """The same, with the clients' work left to whoever goes through it."""
         number = self.rounds + 1
         participants = self.participants(number)
@@ -138,9 +138,10 @@ class Federation:
 
         Where clients have models of their own and these are asked for, validation is theirs too.
         """
-        return answered(self.evaluating(personal))
+        scores: dict[str, Any] = answered(self.evaluating(personal))
+        return scores
 
-    def evaluating(self, personal: bool) -> Round[dict[str, Any]]:
+    def evaluating(self, personal: bool) -> Round:
         """The same, with the global model's predictions left to whoever goes through it."""
         method, task = self.problem.method, self.problem.task
         has_private_state = bool(method.client(task))
@@ -163,7 +164,7 @@ class Federation:
         others = {name: fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others}
         return _with_others(scored, others)
 
-    def _score_global_model(self, personal: bool) -> Round[dict[str, Any]]:
+    def _score_global_model(self, personal: bool) -> Round:
         tests, held_out = self.problem.test, self.problem.validation
         sets = [*tests.values(), *held_out.values()]
         found = yield Judging(self.problem, self._server, sets)
@@ -181,7 +182,7 @@ class Federation:
         scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, validation)
         return _with_others(scored, (yield from self._scores_by_others()))
 
-    def _scores_by_others(self) -> Round[dict[str, float]]:
+    def _scores_by_others(self) -> Round:
         """Name of another way to predict → its mean accuracy over the test sets."""
         tests = list(self.problem.test.values())
         averages = {}
@@ -214,7 +215,7 @@ class Federation:
         self.hosts.load(folder)
         self.rounds = rounds
 
-    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round[dict[str, Any]]:
+    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = {client: exchange.down(task, self._server, client) for client in clients}
         replies = Replies.of((yield Asked(self.hosts, phase, number, messages)))

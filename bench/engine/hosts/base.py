@@ -11,7 +11,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import torch
 
@@ -72,8 +72,7 @@ class Combining(NamedTuple):
         return server
 
 
-Result = TypeVar("Result")
-Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Result]
+Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Any]
 """A part of a run that asks for work and is sent what comes of it, until it has its result.
 
 Clients that are asked answer with replies, combining these brings the server's next state, and judging a
@@ -84,6 +83,10 @@ those of other cells (`bench.engine.stacking`).
 
 class Hosts(Protocol):
     """One host, or several behind the same interface."""
+
+    @property
+    def executor(self) -> str:
+        """By which name a user knows this way of computing."""
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         """Do the local work of these clients and return their replies in the same order."""
@@ -97,6 +100,9 @@ class Hosts(Protocol):
     def save(self, folder: Path) -> None: ...
 
     def load(self, folder: Path) -> None: ...
+
+    def close(self) -> None:
+        """Let go of processes."""
 
 
 def is_finite(nest: Any) -> bool:
@@ -140,6 +146,8 @@ def chosen_entries(state: State, names: Collection[str]) -> State:
 
 
 class Host(ABC):
+    executor: ClassVar[str]
+
     def __init__(self, problem: Problem, name: str = "0") -> None:
         self.problem = problem
         self.name = name
@@ -269,6 +277,9 @@ class Host(ABC):
             for client, state in load_state(file, self.problem.task.device).items():
                 if int(client) in self.problem.train:
                     self._states[int(client)] = state
+
+    def close(self) -> None:  # noqa: B027
+        """Nothing to do here: there are no processes, and other cells may share its samples."""
 
     def _file(self, folder: Path, name: str | None = None) -> Path:
         return folder / f"clients-{name or self.name}.pt"

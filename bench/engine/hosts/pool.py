@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,14 +16,12 @@ from methods.core.batches import LateSamples, Samples
 from methods.core.rows import Pieces, Source
 from methods.core.stacking import AVAILABLE
 
-Item = TypeVar("Item")
-
 LARGE = 2**23
 """Bytes of a client's samples from which on copying them takes longer than taking batches from one more
 place, in all the steps of a search."""
 
 
-def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
+def evenly_cut(items: list[Any], most: int) -> Iterator[list[Any]]:
     """As few parts as there can be with at most `most` items each, as equal as they can be."""
     parts = -(-len(items) // most)
     bounds = [round(part * len(items) / parts) for part in range(parts + 1)]
@@ -41,13 +39,6 @@ class Place(NamedTuple):
     part: int
     start: int
     size: int
-
-
-class Sources(NamedTuple):
-    """Inputs and labels that the clients of a stack take from."""
-
-    x: Source
-    y: Source
 
 
 @dataclass(frozen=True)
@@ -106,15 +97,14 @@ class Pool:
         """A client's visiting orders, counted from its first sample."""
         return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
 
-    def sources(self, places: Sequence[Place]) -> Sources:
-        """What clients with these places, in this order, take their samples from."""
+    def sources(self, places: Sequence[Place]) -> tuple[Source, Source]:
+        """What clients with these places, in this order, take their inputs and labels from."""
         runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
         if len(runs) == 1:
-            return Sources(*runs[0][0])
+            return runs[0][0].x, runs[0][0].y
         counts = [count for _, count in runs]
-        return Sources(
-            Pieces([each.x for each, _ in runs], counts), Pieces([each.y for each, _ in runs], counts)
-        )
+        x, y = [each.x for each, _ in runs], [each.y for each, _ in runs]
+        return Pieces(x, counts), Pieces(y, counts)
 
     @property
     def device(self) -> torch.device:

@@ -21,6 +21,8 @@ CACHED_FLOATS = 5 * 2**18
 class StackedHost(Host):
     """For small models, where one operation on a stack of clients costs little more than on one client."""
 
+    executor = "stacked"
+
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
         self._computed: tuple[Task, Task] | None = None

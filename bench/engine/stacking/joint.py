@@ -46,7 +46,7 @@ class JointRounds:
         self._frozen: list[dict[str, Tensor]] = []
         self._copies: dict[tuple[Hosts, ...], Pool] = {}
 
-    def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
+    def advance(self, rounds: Mapping[Hosts, Round]) -> dict[Hosts, Exception]:
         """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
         failed: dict[Hosts, Exception] = {}
         sent: dict[Hosts, Any] = dict.fromkeys(rounds)
