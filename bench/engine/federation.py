@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +19,7 @@ from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import KnownExchange, SharedPreludes
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import Message, State
+from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
@@ -47,6 +47,7 @@ class Federation:
         problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
         self.problem = problem
         self._exchanges = problem.exchanges()
+        self._combine = [_combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
         self._guesses: dict[str, Tensor] = {}
         self._right: dict[str, Tensor] = {}
@@ -225,7 +226,7 @@ class Federation:
             replies = Replies(attack.on(task, number, messages, replies))
         sound = replies.sound()
         if sound:
-            self._server = yield Combining(self.problem, exchange, self._server, sound)
+            self._server = yield Combining(self.problem, self._combine[phase], self._server, sound)
         terms = sound.mean_terms() if task.records_losses else {}
         counts = {
             "bytes_up": replies.size_in_bytes(),
@@ -235,6 +236,19 @@ class Federation:
             **({"loss_terms": terms} if terms else {}),
         }
         return counts if attack is None else counts | {"attackers": attack.among(clients)}
+
+
+def _combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:
+    """How an exchange takes replies into the server's state: all together, or one after the other."""
+    if not isinstance(exchange, FoldsReplies):
+        return exchange.aggregate
+
+    def fold_all(task: Task, server: State, replies: Sequence[Reply]) -> State:
+        for reply in replies:
+            server = exchange.fold(task, server, reply)
+        return server
+
+    return fold_all
 
 
 def _bytes_of_all(messages: Sequence[Message]) -> int:

@@ -7,7 +7,7 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,10 +23,10 @@ from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
 from bench.engine.variation import Hyperparameters
 from bench.memory import available_bytes
-from methods.base import Exchange, Message, Reply, State, Task
+from methods.base import Message, Reply, State, Task
 from methods.core.batches import LateSamples, RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import FoldsReplies, MakesSamples
+from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -58,18 +58,14 @@ class Combining(NamedTuple):
     """Replies that the server is to take into its state."""
 
     problem: Problem
-    exchange: Exchange | FoldsReplies
+    combine: Callable[[Task, State, Sequence[Reply]], State]
+    """How the exchange does it: `aggregate`, or one reply after the other."""
     server: State
     replies: Replies
 
     def alone(self) -> State:
         """The server's next state."""
-        task, server = self.problem.task, self.server
-        if not isinstance(self.exchange, FoldsReplies):
-            return self.exchange.aggregate(task, server, list(self.replies))
-        for reply in self.replies:
-            server = self.exchange.fold(task, server, reply)
-        return server
+        return self.combine(self.problem.task, self.server, list(self.replies))
 
 
 Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Any]

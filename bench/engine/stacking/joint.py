@@ -43,6 +43,7 @@ class JointRounds:
         """`stacked`: what is computed together; everything else is computed cell by cell."""
         self._stacked = stacked
         self._members: dict[Hosts, Member] = {}
+        self._laid_out: tuple[list[StackedHost], list[list[list[int]]]] = [], []
         self._frozen: list[dict[str, Tensor]] = []
         self._copies: dict[tuple[Hosts, ...], Pool] = {}
 
@@ -94,7 +95,9 @@ class JointRounds:
             else:
                 cells.append(hosts)
         copies, self._copies = self._copies, {}
-        for call in layout([self._members[hosts] for hosts in cells], KEPT_BYTES):
+        if cells != self._laid_out[0]:
+            self._laid_out = cells, layout([self._members[hosts] for hosts in cells], KEPT_BYTES)
+        for call in self._laid_out[1]:
             sets = [[cells[place] for place in of_set] for of_set in call]
             requests = [[asked[hosts] for hosts in of_set] for of_set in sets]
 
