@@ -69,6 +69,7 @@ class RunningSearch:
         self.lost = 0
         """Trials whose process died more often than they are retried; they stay open."""
         self._again: list[int] = []
+        self._said: set[str] = set()
 
     @property
     def stacks(self) -> bool:
@@ -233,7 +234,9 @@ class RunningSearch:
         trial = self.journal[number]
         name, _, reason = reason_of(self.search, trial).partition(": ")
         if name == StackError.__name__:
-            self._watcher.said(f"{self.search.method}: {reason}; these trials are computed one by one")
+            if reason not in self._said:
+                self._said.add(reason)
+                self._watcher.said(f"{self.search.method}: {reason}; its trials are computed one by one")
             for folder in self.search.folders(trial):
                 folder.forget_failure()
 
