@@ -69,12 +69,12 @@ def deciding_exceptions(root: Path) -> list[str]:
 
 
 def _only_passes_on(handler: ast.ExceptHandler) -> bool:
-    """Whether the error is raised, returned or kept as it is."""
-    (*before, last) = handler.body
-    if before or handler.name is None:
+    """Whether the error is raised, returned or kept in the end."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) or handler.name is None:
         return isinstance(last, ast.Raise)
-    if isinstance(last, ast.Raise | ast.Return):
-        return True
+    if isinstance(last, ast.Return):
+        return last.value is not None and handler.name in ast.unparse(last.value)
     return isinstance(last, ast.Assign) and ast.unparse(last.value) == handler.name
 
 

@@ -135,6 +135,8 @@ class WatchedHost(LoopHost):
 class SplitHosts:
     """Two hosts that share the clients and nothing else, as the actors of the executor `ray` do."""
 
+    executor = "split"
+
     def __init__(self, problem: Problem, fresh: Callable[[], FedAlgorithm]) -> None:
         clients = sorted(problem.train)
         self._home = {client: position % 2 for position, client in enumerate(clients)}
@@ -166,6 +168,9 @@ class SplitHosts:
     def load(self, folder: Path) -> None:
         for host in self._hosts.values():
             host.load(folder)
+
+    def close(self) -> None:
+        """Nothing to do here."""
 
 
 @dataclass

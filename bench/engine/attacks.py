@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -15,9 +15,6 @@ from methods.core.batches import Samples
 from methods.core.random import generator
 from methods.core.tree import Tree
 
-Forgery: TypeAlias = Callable[[Tensor, Tensor | None, float, Generator], Tensor]
-"""What is sent instead, given what should be, what the server sent under the same name, and the scale."""
-
 
 def _sign_flip(sent: Tensor, received: Tensor | None, scale: float, draw: Generator) -> Tensor:
     return -scale * sent if received is None else received - scale * (sent - received)
@@ -27,8 +24,9 @@ def _noise(sent: Tensor, received: Tensor | None, scale: float, draw: Generator)
     return sent + scale * torch.randn(sent.shape, generator=draw).to(sent)
 
 
-FORGERIES: dict[str, Forgery] = {"sign_flip": _sign_flip, "noise": _noise}
-"""Attacks on replies; `label_flip` is one on data."""
+FORGERIES = {"sign_flip": _sign_flip, "noise": _noise}
+"""Attacks on replies → what is sent instead, given what should be, what the server sent under the same name,
+and the scale; `label_flip` is an attack on data."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def flipped(samples: Samples, classes: int) -> Samples:
     return samples._replace(y=classes - 1 - samples.y)
 
 
-def _changed(sent: Any, received: Any, forgery: Forgery, scale: float, draw: Generator) -> Any:
+def _changed(sent: Any, received: Any, forgery: Callable[..., Tensor], scale: float, draw: Generator) -> Any:
     """The nest with all its floating-point tensors forged, in order."""
     if isinstance(sent, Tensor):
         known = received if isinstance(received, Tensor) and received.shape == sent.shape else None

@@ -63,8 +63,8 @@ class CellRun:
         self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
-        self._hosts = make_hosts(assembled.problem, config, conditions, folder)
-        self._federation = Federation(assembled.problem, self._hosts.hosts, config.training.participation)
+        self.hosts: Hosts = make_hosts(assembled.problem, config, conditions, folder)
+        self._federation = Federation(assembled.problem, self.hosts, config.training.participation)
         self._device = assembled.problem.task.device
         use_precision(config.training.precision, self._device)
         self._rounds: list[RoundRecord] = []
@@ -103,15 +103,11 @@ class CellRun:
             return f"the server's state was NaN or infinite after round {last.round}"
         return None
 
-    @property
-    def hosts(self) -> Hosts:
-        return self._hosts.hosts
-
     def advance(self) -> None:
         """One more round: compute, evaluate if due, record, save if due, and finish after the last."""
         answered(self.advancing())
 
-    def advancing(self) -> Round[None]:
+    def advancing(self) -> Round:
         """The same, with the clients' work left to whoever goes through it."""
         started = self._clock.wall
         if self._federation.rounds == 0 and self._federation.has_prelude:
@@ -132,7 +128,7 @@ class CellRun:
             self._saved_at = time.monotonic()
 
     def close(self) -> None:
-        self._hosts.close()
+        self.hosts.close()
 
     def _is_evaluated(self, number: int) -> bool:
         """At intervals, and in all rounds that a table takes a mean of; a search evaluates less often.
@@ -199,7 +195,7 @@ class CellRun:
                 commit=self._conditions.commit,
                 versions=versions(),
                 hardware=hardware(str(self._device), self._conditions.threads),
-                executor=self._hosts.name,
+                executor=self.hosts.executor,
                 method_code=self._method_code,
                 contract=self._conditions.contract.get(self._config.method.name),
                 **asdict(self._fingerprints),

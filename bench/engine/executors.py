@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from torch import nn
 
 from bench.engine.clients.debug import DebugHost
@@ -29,13 +26,6 @@ CONVOLUTIONS = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
-
-
-@dataclass(frozen=True)
-class RunningHosts:
-    name: str
-    hosts: Hosts
-    close: Callable[[], None]
 
 
 def check_executor(name: str) -> None:
@@ -101,21 +91,16 @@ def _padding(problem: Problem) -> float:
     return len(sizes) * max(sizes) / sum(sizes)
 
 
-def make_hosts(
-    problem: Problem, config: CellConfig, conditions: Conditions, folder: CellFolder
-) -> RunningHosts:
+def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions, folder: CellFolder) -> Hosts:
     """The hosts of a cell's clients; `folder` is where the executor `debug` keeps what failed."""
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":
         from bench.engine.hosts.ray import RayHosts
 
-        remote = RayHosts(sorted(problem.train), config, conditions)
-        return RunningHosts(name, remote, remote.close)
+        return RayHosts(sorted(problem.train), config, conditions)
     if name == "debug":
-        debug = DebugHost(problem, folder, config.cell_id, conditions.data_root)
-        return RunningHosts(name, debug, lambda: None)
+        return DebugHost(problem, folder, config.cell_id, conditions.data_root)
     if name == "stacked" and problem.task.has_batch_norm:
         raise UserError("the executor 'stacked' cannot run a model with batch norm; choose 'loop' or 'ray'")
-    kind = StackedHost if name == "stacked" else LoopHost
-    return RunningHosts(name, kind(problem), lambda: None)
+    return StackedHost(problem) if name == "stacked" else LoopHost(problem)

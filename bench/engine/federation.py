@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -14,25 +14,24 @@ from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Result, Round
+from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Round
 from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import Exchanged, SharedPreludes
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import Message, State
+from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
 
 
-def answered(round_: Round[Result]) -> Result:
-    """Go through a round of one cell."""
+def answered(round_: Round) -> Any:
+    """Go through a round of one cell; returns its result."""
     try:
         asked = next(round_)
         while True:
             asked = round_.send(asked.alone())
     except StopIteration as end:
-        result: Result = end.value
-        return result
+        return end.value
 
 
 class Federation:
@@ -48,6 +47,7 @@ class Federation:
         problem = replace(problem, task=replace(problem.task, per_round=self._per_round))
         self.problem = problem
         self._exchanges = problem.exchanges()
+        self._combine = [_combination(exchange) for exchange in self._exchanges]
         self._server: State = problem.method.server(problem.task)
         self._guesses: dict[str, Tensor] = {}
         self._right: dict[str, Tensor] = {}
@@ -105,9 +105,10 @@ class Federation:
 
     def advance(self) -> dict[str, Any]:
         """One more round; returns its record without accuracies."""
-        return answered(self.advancing())
+        record: dict[str, Any] = answered(self.advancing())
+        return record
 
-    def advancing(self) -> Round[dict[str, Any]]:
+    def advancing(self) -> Round:
         """The same, with the clients' work left to whoever goes through it."""
         number = self.rounds + 1
         participants = self.participants(number)
@@ -138,9 +139,10 @@ class Federation:
 
         Where clients have models of their own and these are asked for, validation is theirs too.
         """
-        return answered(self.evaluating(personal))
+        scores: dict[str, Any] = answered(self.evaluating(personal))
+        return scores
 
-    def evaluating(self, personal: bool) -> Round[dict[str, Any]]:
+    def evaluating(self, personal: bool) -> Round:
         """The same, with the global model's predictions left to whoever goes through it."""
         method, task = self.problem.method, self.problem.task
         has_private_state = bool(method.client(task))
@@ -163,7 +165,7 @@ class Federation:
         others = {name: fmean(s.by_others[name] for s in everyone) for name in everyone[0].by_others}
         return _with_others(scored, others)
 
-    def _score_global_model(self, personal: bool) -> Round[dict[str, Any]]:
+    def _score_global_model(self, personal: bool) -> Round:
         tests, held_out = self.problem.test, self.problem.validation
         sets = [*tests.values(), *held_out.values()]
         found = yield Judging(self.problem, self._server, sets)
@@ -181,7 +183,7 @@ class Federation:
         scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, validation)
         return _with_others(scored, (yield from self._scores_by_others()))
 
-    def _scores_by_others(self) -> Round[dict[str, float]]:
+    def _scores_by_others(self) -> Round:
         """Name of another way to predict → its mean accuracy over the test sets."""
         tests = list(self.problem.test.values())
         averages = {}
@@ -214,7 +216,7 @@ class Federation:
         self.hosts.load(folder)
         self.rounds = rounds
 
-    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round[dict[str, Any]]:
+    def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round:
         exchange, task = self._exchanges[phase], self.problem.task
         messages = {client: exchange.down(task, self._server, client) for client in clients}
         replies = Replies.of((yield Asked(self.hosts, phase, number, messages)))
@@ -224,7 +226,7 @@ class Federation:
             replies = Replies(attack.on(task, number, messages, replies))
         sound = replies.sound()
         if sound:
-            self._server = yield Combining(self.problem, exchange, self._server, sound)
+            self._server = yield Combining(self.problem, self._combine[phase], self._server, sound)
         terms = sound.mean_terms() if task.records_losses else {}
         counts = {
             "bytes_up": replies.size_in_bytes(),
@@ -234,6 +236,19 @@ class Federation:
             **({"loss_terms": terms} if terms else {}),
         }
         return counts if attack is None else counts | {"attackers": attack.among(clients)}
+
+
+def _combination(exchange: Exchange | FoldsReplies) -> Callable[[Task, State, Sequence[Reply]], State]:
+    """How an exchange takes replies into the server's state: all together, or one after the other."""
+    if not isinstance(exchange, FoldsReplies):
+        return exchange.aggregate
+
+    def fold_all(task: Task, server: State, replies: Sequence[Reply]) -> State:
+        for reply in replies:
+            server = exchange.fold(task, server, reply)
+        return server
+
+    return fold_all
 
 
 def _bytes_of_all(messages: Sequence[Message]) -> int:

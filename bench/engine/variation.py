@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -35,8 +36,8 @@ class Hyperparameters(NamedTuple):
 
     def _add(self, model: BaseModel, path: tuple[str, ...]) -> None:
         self.fixed[path] = type(model)
-        for name, field in type(model).model_fields.items():
-            value, here, role = getattr(model, name), (*path, name), role_of(field)
+        for name, role in _roles(type(model)).items():
+            value, here = getattr(model, name), (*path, name)
             if role is Role.SAMPLES:
                 self.samples[here] = value
             elif isinstance(value, BaseModel):
@@ -45,6 +46,11 @@ class Hyperparameters(NamedTuple):
                 self.numbers[here] = value
             else:
                 self.fixed[here] = value
+
+
+@cache
+def _roles(kind: type[BaseModel]) -> dict[str, Role | None]:
+    return {name: role_of(field) for name, field in kind.model_fields.items()}
 
 
 def setting(method: FedAlgorithm, optimiser: Optimiser | None) -> FedAlgorithm:
@@ -59,6 +65,8 @@ def differing_numbers(settings: Sequence[FedAlgorithm], like: Tensor) -> dict[tu
 
     `like`: a tensor of the kind and on the device that they are for.
     """
+    if len(settings) == 1:
+        return {}
     numbers = [Hyperparameters.of(each).numbers for each in settings]
     by_name = {path: [of_one[path] for of_one in numbers] for path in numbers[0]}
     return {

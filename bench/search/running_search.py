@@ -59,6 +59,7 @@ class RunningSearch:
         """How many trials stay open because their process died too often."""
         self._again: list[int] = []
         """Trials whose process died, for the last attempt."""
+        self._said: set[str] = set()
 
     @property
     def stacks(self) -> bool:
@@ -219,7 +220,9 @@ class RunningSearch:
         trial = self.journal[number]
         name, _, reason = failure_of(self.search, trial).partition(": ")
         if name == StackError.__name__:
-            self._progress.say(f"{self.search.method}: {reason}; these trials are computed one by one")
+            if reason not in self._said:
+                self._said.add(reason)
+                self._progress.say(f"{self.search.method}: {reason}; its trials are computed one by one")
             for folder in self.search.folders(trial):
                 folder.forget_failure()
 

@@ -37,6 +37,7 @@ HERE = Path(__file__).parent
 
 class Steady(FedAvg):
     label = "Steady"
+    stacks_server = False
 
     shift: float = Field(default=0.5, ge=0, le=1)
 

@@ -105,7 +105,7 @@ def fault(
     models: dict[Hosts, list[Judged]] = {}
     for number in range(ROUNDS):
         last = number == ROUNDS - 1 and subject.method.has_global_model
-        rounds: dict[Hosts, Round[Any]] = {
+        rounds: dict[Hosts, Round] = {
             host: _round(host, each, models if last else None) for host, each in cells.items()
         }
         for error in joint.advance(rounds).values():
@@ -120,7 +120,7 @@ def fault(
     return ""
 
 
-def _round(host: Hosts, federation: Federation, models: dict[Hosts, list[Judged]] | None) -> Round[Any]:
+def _round(host: Hosts, federation: Federation, models: dict[Hosts, list[Judged]] | None) -> Round:
     """A round, and then what the global model predicts, where that is asked for."""
     yield from federation.advancing()
     if models is not None:

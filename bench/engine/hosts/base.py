@@ -7,11 +7,11 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import torch
 
@@ -23,10 +23,10 @@ from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
 from bench.engine.variation import Hyperparameters
 from bench.memory import available_bytes
-from methods.base import Batches, Exchange, Message, Reply, SamplesByIndex, State, Task
+from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
-from methods.core.optional import FoldsReplies, MakesSamples
+from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
 
 KEPT_BYTES = 2**30
@@ -58,22 +58,17 @@ class Combining(NamedTuple):
     """Replies that the server is to take into its state."""
 
     problem: Problem
-    exchange: Exchange | FoldsReplies
+    combine: Callable[[Task, State, Sequence[Reply]], State]
+    """How the exchange does it: `aggregate`, or one reply after the other."""
     server: State
     replies: Replies
 
     def alone(self) -> State:
         """The server's next state."""
-        task, server = self.problem.task, self.server
-        if not isinstance(self.exchange, FoldsReplies):
-            return self.exchange.aggregate(task, server, list(self.replies))
-        for reply in self.replies:
-            server = self.exchange.fold(task, server, reply)
-        return server
+        return self.combine(self.problem.task, self.server, list(self.replies))
 
 
-Result = TypeVar("Result")
-Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Result]
+Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Any]
 """A part of a run that asks for work and is sent what comes of it, until it has its result.
 
 Clients that are asked answer with replies, combining these brings the server's next state, and judging a
@@ -84,6 +79,10 @@ those of other cells (`bench.engine.stacking`).
 
 class Hosts(Protocol):
     """One host, or several behind the same interface."""
+
+    @property
+    def executor(self) -> str:
+        """By which name a user knows this way of computing."""
 
     def run(self, phase: int, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
         """Do the local work of these clients and return their replies in the same order."""
@@ -97,6 +96,9 @@ class Hosts(Protocol):
     def save(self, folder: Path) -> None: ...
 
     def load(self, folder: Path) -> None: ...
+
+    def close(self) -> None:
+        """Let go of processes."""
 
 
 def is_finite(nest: Any) -> bool:
@@ -149,6 +151,8 @@ def chosen_entries(state: State, names: Collection[str]) -> State:
 
 
 class Host(ABC):
+    executor: ClassVar[str]
+
     def __init__(self, problem: Problem, name: str = "0") -> None:
         self.problem = problem
         self.name = name
@@ -291,6 +295,9 @@ class Host(ABC):
             for client, state in load_state(file, self.problem.task.device).items():
                 if int(client) in self.problem.train:
                     self._states[int(client)] = state
+
+    def close(self) -> None:  # noqa: B027
+        """Nothing to do here: there are no processes, and other cells may share its samples."""
 
     def _file(self, folder: Path, name: str | None = None) -> Path:
         return folder / f"clients-{name or self.name}.pt"

@@ -13,6 +13,8 @@ from methods.core.batches import Samples
 class LoopHost(Host):
     """One client after the other: the reference, and the one to debug with."""
 
+    executor = "loop"
+
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
         self._kept: dict[int, Samples] = {}

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,14 +17,12 @@ from methods.core.rows import Pieces, Source
 from methods.core.samples_by_index import SamplesByIndex
 from methods.core.stacking import AVAILABLE
 
-Item = TypeVar("Item")
-
 LARGE = 2**23
 """Bytes of a client's samples from which on copying them takes longer than taking batches from one more
 place, in all the steps of a search."""
 
 
-def evenly_cut(items: list[Item], most: int) -> Iterator[list[Item]]:
+def evenly_cut(items: list[Any], most: int) -> Iterator[list[Any]]:
     """As few parts as there can be with at most `most` items each, as equal as they can be."""
     parts = -(-len(items) // most)
     bounds = [round(part * len(items) / parts) for part in range(parts + 1)]
@@ -42,13 +40,6 @@ class Place(NamedTuple):
     part: int
     start: int
     size: int
-
-
-class Sources(NamedTuple):
-    """Inputs and labels that the clients of a stack take from."""
-
-    x: Source
-    y: Tensor | Pieces
 
 
 @dataclass(frozen=True)
@@ -107,14 +98,14 @@ class Pool:
         """A client's visiting orders, counted from its first sample."""
         return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
 
-    def sources(self, places: Sequence[Place]) -> Sources:
-        """What clients with these places, in this order, take their samples from."""
+    def sources(self, places: Sequence[Place]) -> tuple[Source, Tensor | Pieces]:
+        """What clients with these places, in this order, take their inputs and labels from."""
         runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
         inputs, labels = [_inputs(each) for each, _ in runs], [each.y for each, _ in runs]
         if len(runs) == 1:
-            return Sources(inputs[0], labels[0])
+            return inputs[0], labels[0]
         counts = [count for _, count in runs]
-        return Sources(Pieces(inputs, counts), Pieces(labels, counts))
+        return Pieces(inputs, counts), Pieces(labels, counts)
 
     @property
     def device(self) -> torch.device:

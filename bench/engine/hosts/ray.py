@@ -67,6 +67,8 @@ class HostActor:
 class RayHosts:
     """The actors behind the face of one host."""
 
+    executor = "ray"
+
     def __init__(self, clients: Sequence[int], config: CellConfig, conditions: Conditions) -> None:
         count = min(conditions.hosts, len(clients))
         self._home = {client: position % count for position, client in enumerate(clients)}

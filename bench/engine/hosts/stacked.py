@@ -21,9 +21,12 @@ CACHED_FLOATS = 5 * 2**18
 class StackedHost(Host):
     """For small models, where one operation on a stack of clients costs little more than on one client."""
 
+    executor = "stacked"
+
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
         self._computed: tuple[Task, Task] | None = None
+        self._setting: tuple[Task, FedAlgorithm] | None = None
         self._everybody: Pool | None = None
         self._may_fit = not self.resamples
         self._other_source: StackedHost | None = None  # not itself: a cycle would keep samples in memory
@@ -49,7 +52,10 @@ class StackedHost(Host):
 
     def setting(self, number: int) -> FedAlgorithm:
         """The method with the optimiser of the round."""
-        return setting(self.problem.method, self.task_in(number).optimiser)
+        task = self.task_in(number)
+        if self._setting is None or self._setting[0] is not task:
+            self._setting = task, setting(self.problem.method, task.optimiser)
+        return self._setting[1]
 
     def at_once(self, pool: Pool) -> int:
         """How many clients may be stacked; a GPU is best used by all of them."""

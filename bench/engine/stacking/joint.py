@@ -43,10 +43,11 @@ class JointRounds:
         """`stacked`: what is computed together; everything else is computed cell by cell."""
         self._stacked = stacked
         self._members: dict[Hosts, Member] = {}
+        self._laid_out: tuple[list[StackedHost], list[list[list[int]]]] = [], []
         self._frozen: list[dict[str, Tensor]] = []
         self._copies: dict[tuple[Hosts, ...], Pool] = {}
 
-    def advance(self, rounds: Mapping[Hosts, Round[Any]]) -> dict[Hosts, Exception]:
+    def advance(self, rounds: Mapping[Hosts, Round]) -> dict[Hosts, Exception]:
         """Go through one round of every cell; returns what went wrong, by the hosts of that cell."""
         failed: dict[Hosts, Exception] = {}
         sent: dict[Hosts, Any] = dict.fromkeys(rounds)
@@ -94,7 +95,9 @@ class JointRounds:
             else:
                 cells.append(hosts)
         copies, self._copies = self._copies, {}
-        for call in layout([self._members[hosts] for hosts in cells], KEPT_BYTES):
+        if cells != self._laid_out[0]:
+            self._laid_out = cells, layout([self._members[hosts] for hosts in cells], KEPT_BYTES)
+        for call in self._laid_out[1]:
             sets = [[cells[place] for place in of_set] for of_set in call]
             requests = [[asked[hosts] for hosts in of_set] for of_set in sets]
 
@@ -176,10 +179,10 @@ class JointRounds:
 
 def _computed(requests: Mapping[Hosts, Any], together: Callable[[Any], Sequence[Any]]) -> dict[Hosts, Any]:
     """The answers to requests that one call computes; where it fails, the exception for each of them."""
-    cells = list(requests.values())
+    first, *others = requests.values()
     try:
-        answers = together(cells) if len(cells) > 1 else [cells[0].alone()]
+        answers = together([first, *others]) if others else [first.alone()]
     except Exception as error:
-        failure = error if len(cells) == 1 else StackError(FUNCTIONS[type(cells[0])], len(cells), error)
-        answers = [failure] * len(cells)
+        function = FUNCTIONS[type(first)]
+        return dict.fromkeys(requests, StackError(function, len(requests), error) if others else error)
     return dict(zip(requests, answers, strict=True))

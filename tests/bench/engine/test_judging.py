@@ -57,7 +57,7 @@ def judged(sets: Sequence[Sequence[Samples]]) -> tuple[list[Exception], list[lis
     found: dict[Any, list[Judged]] = {}
     models: dict[Any, Judging] = {}
 
-    def round_of(host: StackedHost, samples: Sequence[Samples]) -> Round[None]:
+    def round_of(host: StackedHost, samples: Sequence[Samples]) -> Round:
         federation = Federation(host.problem, host)
         yield from federation.advancing()
         models[host] = Judging(federation.problem, federation.server, samples)
