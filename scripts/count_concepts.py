@@ -23,7 +23,10 @@ BACK_HALF = ("bench/engine", "methods/core", "methods/fast")
 """Where named types are counted; folders that a version does not have count as empty."""
 DECIDES = ("bench/engine", "methods")
 """Where an `except Exception` would decide how something is computed."""
-REQUESTS = ("RunRequest", "TuneRequest", "StudyRequest", "Request")
+REQUESTS = (
+    *("RunRequest", "TuneRequest", "StudyRequest", "Request"),
+    *("ComputingRequest", "SuiteRequest", "CellOptions", "SearchOptions"),
+)
 
 
 def sources(root: Path, *folders: str) -> Iterator[tuple[Path, ast.Module]]:
