@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from bench.config.cell import Training
 from bench.errors import UserError, nearest
-from bench.records.config import Training
 from bench.suite.methods import METHODS
 from bench.suite.yaml_files import read_mapping
 from bench.validation import validated, validated_union

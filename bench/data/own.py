@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
+from bench.config.names import LONGEST
 from bench.data.base import DatasetSpec, Limit, TrainTest, distinct
 from bench.data.cache import cache_root
 from bench.data.sources import ARCHIVE_SUFFIXES, file_times
 from bench.errors import UserError, nearest
-from bench.records.names import LONGEST
 
 DIGEST_LENGTH = 16
 _DOMAINS: dict[tuple[str, str, str], tuple[str, ...]] = {}

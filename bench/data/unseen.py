@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bench.config.cell import Unseen
 from bench.data.base import Dataset
 from bench.data.class_draws import draw_per_class, quotas_of
 from bench.data.clients import Client, Partition
 from bench.data.partitions import PartitionSpec, make_partition
 from bench.errors import UserError, nearest
-from bench.records.config import Unseen
 from bench.words import counted
 
 STREAM = 0x756E73  # "uns": keeps this draw apart from others made from the same seed

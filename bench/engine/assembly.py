@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench.config.cell import CellConfig
 from bench.data import load_dataset
 from bench.data.base import Dataset, Split
 from bench.data.cache import cache_root
@@ -27,7 +28,6 @@ from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec
 from bench.models.base import Context, seeded_model
-from bench.records.config import CellConfig
 from bench.suite.methods import METHODS
 from bench.validation import validated, validated_union
 from methods.base import FedAlgorithm

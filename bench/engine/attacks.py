@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from bench.records.config import Attackers
+from bench.config.cell import Attackers
 from methods.base import Message, Reply, Task
 from methods.core.batches import Samples
 from methods.core.random import generator

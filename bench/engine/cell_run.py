@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from bench.config.cell import CellConfig
 from bench.engine.assembly import Assembled
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
@@ -22,7 +23,6 @@ from bench.engine.projection import write_projection
 from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
-from bench.records.config import CellConfig
 from bench.records.provenance import hardware, versions
 from bench.records.schema import (
     FinalScores,

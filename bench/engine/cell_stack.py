@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.shelf import Shelf
 from bench.engine.stacking.joint import JointRounds
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 
 Cells: TypeAlias = Sequence[tuple[CellFolder, CellConfig]]
 """Where each cell is kept, and what it is."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from bench.config.cell import CellConfig
     from bench.engine.prepared_data import PreparedData
-    from bench.records.config import CellConfig
 
 
 class DataSource(Protocol):

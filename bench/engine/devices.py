@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from bench.config.training import Precision
 from bench.errors import UserError
-from bench.records.training import Precision
 
 
 def gpus_per_trial(asked: float | None, cards: float) -> float:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.config.training import EarlyStop
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.federation import Federation
 from bench.records.predictions import Predictions, read_predictions
 from bench.records.schema import Selection
 from bench.records.selection import Best, best_round
-from bench.records.training import EarlyStop
 
 SERVER, PREDICTIONS = "chosen-server.pt", "chosen-predictions.npz"
 

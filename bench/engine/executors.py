@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from bench.config.cell import CellConfig
 from bench.engine.clients.debug import DebugHost
 from bench.engine.conditions import Conditions
 from bench.engine.hosts.base import Hosts
@@ -13,7 +14,6 @@ from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
 from bench.models.text_backbone import TextBackbone
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from methods.core.tree import size_in_bytes
 from methods.modules.clip import PromptedClassifier
 

@@ -9,8 +9,8 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
+from bench.config.training import Augmentation
 from bench.errors import UserError
-from bench.records.training import Augmentation
 from methods.core.augmentation import cropped, flipped, jittered, mixed, mixup_shares
 from methods.core.batches import Batch, Preparation
 from methods.core.loss_terms import LossTerms

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.config.cell import CellConfig, EncoderChoice, identity
 from bench.data import dataset_spec, load_dataset
 from bench.data.base import Dataset, Split, normalised
 from bench.data.cache import cache_root
 from bench.data.manage import deviations
 from bench.encoders import encoder_spec
-from bench.records.config import CellConfig, EncoderChoice, identity
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from bench.config.schedules import Schedule
 from bench.engine.attacks import Attack
 from bench.engine.preparation import Recipe
-from bench.records.schedules import Schedule
 from methods.base import Exchange, FedAlgorithm, Task
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.config.cell import CellConfig
 from bench.data.cache import checked_thoroughly
 from bench.engine.assembly import Assembled, assemble, checked_task
 from bench.engine.devices import check_precision
 from bench.engine.prepared_data import read_data
-from bench.records.config import CellConfig
 from methods.core.task import Task
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bench.config.cell import CellConfig
 from bench.engine.assembly import Assembled, assemble_under, assembled_like, pools_data
 from bench.engine.conditions import Conditions
 from bench.engine.shared_preludes import SharedPreludes
-from bench.records.config import CellConfig
 
 
 class Shelf:

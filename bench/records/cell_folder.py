@@ -25,8 +25,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from bench.config.cell import SCHEMA, CellConfig
+from bench.config.names import LONGEST
 from bench.errors import UserError
-from bench.records.config import SCHEMA, CellConfig
 from bench.records.files import (
     as_json,
     inside,
@@ -37,7 +38,6 @@ from bench.records.files import (
     write_atomically,
     write_json,
 )
-from bench.records.names import LONGEST
 from bench.records.schema import Failure, Result, RoundRecord, validations
 from bench.records.seals import SEAL, digest_of, is_broken, sealed
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from bench.config.cell import CellConfig
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint, whole_checkpoint, write_checkpoint
-from bench.records.config import CellConfig
 from bench.records.files import replacing, write_atomically
 
 Content = bytes | Path

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench.config.cell import CellConfig
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder, as_record
-from bench.records.config import CellConfig
 from bench.records.files import read_json
 from bench.records.predictions import Predictions, read_predictions
 from bench.records.run_folder import RunFolder

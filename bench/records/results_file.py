@@ -16,9 +16,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import Field, ValidationError
 
+from bench.config.cell import CellConfig, identity
 from bench.errors import UserError
 from bench.records.cell_folder import first_problem
-from bench.records.config import CellConfig, identity
 from bench.records.files import parse_json, write_atomically
 from bench.records.reader import CellRecord, Run, check_planned_once, load_run
 from bench.records.round_columns import columns_of, rounds_from

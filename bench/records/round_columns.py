@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.records.names import MOST_ROUNDS
+from bench.config.names import MOST_ROUNDS
 from bench.records.schema import RoundRecord
 
 MEASURED = ("personal", "validation")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from bench.records.config import SCHEMA
-from bench.records.names import FolderName, Inside, MethodName, Natural, RoundNumber
+from bench.config.cell import SCHEMA
+from bench.config.names import FolderName, Inside, MethodName, Natural, RoundNumber
 
 DEFAULT_ROW = " (default)"
 """What the label of a row with default hyperparameters ends with, where a tuned row stands beside it."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import torch
 
+from bench.config.cell import CellConfig
 from bench.engine.assembly import assemble
 from bench.engine.executors import choose
 from bench.engine.prepared_data import needs_extraction
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.memory import available_bytes, peak_bytes
-from bench.records.config import CellConfig
 from bench.runs.request import RunRequest
 from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.config.cell import CellConfig
 from bench.data import load_dataset
 from bench.data.partitions import Partition, class_counts
 from bench.engine.assembly import partition_of
-from bench.records.config import CellConfig
 from bench.records.schema import ClientShare, PartitionRecord, row_name
 from bench.words import counted
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.config.cell import CellConfig
 from bench.contract.standing import standing
 from bench.engine.conditions import Conditions
 from bench.models import model_spec
-from bench.records.config import CellConfig
 from bench.records.provenance import commit
 from bench.suite.methods import METHODS
 

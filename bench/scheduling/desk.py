@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from filelock import FileLock
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel
 from bench.scheduling.home import SCRATCH, Home
 

@@ -17,11 +17,11 @@ from filelock import FileLock, Timeout
 from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from bench.config.cell import CellConfig
 from bench.data.base import data_root
 from bench.data.cache import cache_root
 from bench.engine.prepared_data import PreparedData
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from bench.config.cell import CellConfig
 from bench.engine.devices import device_in_cluster
 from bench.engine.setting_checks import check_precisions
-from bench.records.config import CellConfig
 from bench.scheduling.cluster import settled, start_ray
 from bench.scheduling.request import ComputingRequest
 from bench.scheduling.resources import Resources

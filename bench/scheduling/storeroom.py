@@ -10,9 +10,9 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from bench.config.cell import CellConfig
 from bench.engine.prepared_data import data_key, prepare
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.parcel import Parcel, contents
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from bench.config.cell import Evaluation, identity
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
-from bench.records.config import Evaluation, identity
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.request import ALL, FOLDER, TuneRequest

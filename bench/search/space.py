@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.config.cell import CellConfig, identity
 from bench.errors import UserError, nearest
-from bench.records.config import CellConfig, identity
 from bench.suite.methods import own_optimiser
 from search_spaces.spaces import Distribution, load_space
 

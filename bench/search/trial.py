@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.shelf import Shelf
 from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.search.halving import Halving
 from bench.search.plan import mean_history
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean, pstdev
 
-from bench.records.config import identity
+from bench.config.cell import identity
 from bench.records.reader import CellRecord
 from bench.records.schema import Oracle, validations
 from bench.records.selection import best_round

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench.records.config import CellConfig
+from bench.config.cell import CellConfig
 from bench.runs.estimates import cell_seconds, encoders_to_apply
 from bench.runs.plan import plan_of
 from bench.search.budget import Budget

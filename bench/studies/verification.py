@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.models import MODELS
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of

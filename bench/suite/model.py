@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from bench.records.config import Attackers, Count, EncoderChoice, Evaluation, Section, Training, Unseen
-from bench.records.names import FolderName
+from bench.config.cell import Attackers, Count, EncoderChoice, Evaluation, Section, Training, Unseen
+from bench.config.names import FolderName
 from bench.suite.overrides import assign
 from bench.validation import validated
 

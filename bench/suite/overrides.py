@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from bench.config.cell import SECTIONS
 from bench.errors import UserError, nearest
-from bench.records.config import SECTIONS
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

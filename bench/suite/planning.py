@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.config.cell import CellConfig, Choice, EncoderChoice, MethodChoice, SuiteReference
 from bench.data import spec_of_section
 from bench.data.partitions import partition_spec
 from bench.encoders import encoder_spec
 from bench.errors import UserError
 from bench.models import model_options, model_spec
-from bench.records.config import CellConfig, Choice, EncoderChoice, MethodChoice, SuiteReference
 from bench.records.schema import PlannedRecord, row_name
 from bench.suite.methods import METHODS
 from bench.suite.model import MethodEntry, Suite

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from bench.config.cell import CellConfig
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.schema import Oracle, PlannedRecord, Result, RoundRecord, row_name
 
 

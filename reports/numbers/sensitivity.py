@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from bench.records.config import SECTIONS, CellConfig
+from bench.config.cell import SECTIONS, CellConfig
 from bench.records.reader import CellRecord, Run
 from reports.numbers.nesting import flat
 from reports.numbers.scores import BOUNDS, domains_of

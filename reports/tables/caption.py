@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from bench.records.config import CellConfig
+from bench.config.cell import CellConfig
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import DEFAULT_ROW, row_name
 from bench.words import counted

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pydantic import Field
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.hosts import together as computed_together
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
 from methods.base import Loss, Message, State, Task

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from bench.config.cell import CellConfig
 from bench.contract.stage import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
-from bench.records.config import CellConfig
 from bench.suite.methods import AROUND
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells

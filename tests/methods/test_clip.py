@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.config.cell import CellConfig
 from bench.contract import check
 from bench.data.datasets.office_caltech import OfficeCaltech
 from bench.encoders import encoder_spec
@@ -19,7 +20,6 @@ from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.errors import UserError
-from bench.records.config import CellConfig
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
 from methods.base import Task

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bench.config.schedules import Cosine
+from bench.config.training import Augmentation
 from bench.contract.models import MODELS
 from bench.contract.nests import differing, gaps, some
 from bench.contract.rule import Rule
@@ -17,8 +19,6 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.preparation import Recipe
 from bench.engine.problem import Problem
-from bench.records.schedules import Cosine
-from bench.records.training import Augmentation
 from methods.core.optimisers import Optimiser
 
 TOLERANCE = 1e-5

@@ -18,12 +18,12 @@ from ray.exceptions import GetTimeoutError
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from bench.config.cell import CellConfig
 from bench.engine.assembly import assemble_under
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.evaluation import Scores
 from bench.engine.hosts.loop import LoopHost
-from bench.records.config import CellConfig
 from methods.base import Message, Reply, State
 
 READY_SECONDS = float(os.environ.get("BENCH_HOST_TIMEOUT", "120"))

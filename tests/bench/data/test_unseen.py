@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from bench.config.cell import Unseen
 from bench.data.base import Dataset
 from bench.data.partitions import (
     ByDomain,
@@ -20,7 +21,6 @@ from bench.data.partitions import (
 )
 from bench.data.unseen import divided
 from bench.errors import UserError
-from bench.records.config import Unseen
 from tests.kit.data import labelled
 
 DOMAINS = ("photo", "art", "sketch")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bench.config.cell import Attackers
 from bench.engine.assembly import assemble
 from bench.engine.attacks import Attack
 from bench.engine.federation import Federation
@@ -16,7 +17,6 @@ from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
-from bench.records.config import Attackers
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
 from bench.validation import validated

@@ -11,6 +11,7 @@ from peft import PeftModel
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from bench.config.cell import CellConfig
 from bench.contract.models import Vit
 from bench.engine.assembly import assemble
 from bench.engine.cell_run import CellRun
@@ -22,7 +23,6 @@ from bench.models.architectures.vit_mini import SHA256, WEIGHTS
 from bench.models.base import seeded_model
 from bench.models.vit import load_weights, small_vit
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD
 from methods.core.task import Task, initial_tree

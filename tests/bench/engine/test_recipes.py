@@ -11,6 +11,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from bench.config.training import Augmentation
 from bench.contract.nests import gaps
 from bench.contract.runs import run, standing
 from bench.contract.stage import CLASSES, SIZES, tiny_problem
@@ -22,7 +23,6 @@ from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models.architectures.mlp import MLP
 from bench.models.base import seeded_model
-from bench.records.training import Augmentation
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from methods.base import FedAlgorithm

@@ -10,14 +10,14 @@ import torch
 from pydantic import ValidationError
 from torch.optim import lr_scheduler
 
+from bench.config.schedules import Cosine, Schedule, Step
+from bench.config.training import Training
 from bench.contract.nests import gaps
 from bench.contract.runs import SplitHosts, resumed, run, standing
 from bench.contract.stage import ADAM, tiny_problem
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
-from bench.records.schedules import Cosine, Schedule, Step
-from bench.records.training import Training
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD
 from methods.fedsdg import FedSDG

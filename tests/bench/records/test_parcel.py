@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.cell import CellConfig
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint, write_checkpoint
-from bench.records.config import CellConfig
 from bench.records.parcel import Outbox, Parcel, contents
 from bench.records.schema import FinalScores, Result, RoundRecord
 from bench.suite.planning import plan_cells

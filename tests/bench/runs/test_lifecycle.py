@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from tests.kit.cli import (
     PRINTING_MODULES,
     TINY,

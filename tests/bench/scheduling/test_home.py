@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import ray
 
+from bench.config.cell import CellConfig
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
-from bench.records.config import CellConfig
 from bench.records.parcel import contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder

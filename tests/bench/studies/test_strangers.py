@@ -87,7 +87,7 @@ def test_a_model_that_is_a_file_is_executed_only_if_trusted(results_file: Path, 
     )
 
     def as_file(lines: list[dict[str, Any]]) -> None:
-        from bench.records.config import identity
+        from bench.config.cell import identity
         from bench.records.results_file import CellLine
 
         del lines[2:]

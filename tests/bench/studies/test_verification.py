@@ -178,7 +178,7 @@ def test_mistakes_cost_a_sentence(results_file: Path, tmp_path: Path) -> None:
 
 def test_the_methods_version_has_to_be_at_hand(results_file: Path, tmp_path: Path) -> None:
     def older(line: dict[str, Any]) -> None:
-        from bench.records.config import identity
+        from bench.config.cell import identity
 
         line["config"]["method"]["version"] = 99
         line["cell"] = line["result"]["cell"] = identity(line["config"])

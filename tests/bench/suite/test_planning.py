@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from bench.config.cell import identity
 from bench.errors import UserError
-from bench.records.config import identity
 from bench.runs.plan import make_plan
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite

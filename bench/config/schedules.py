@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from bench.records.section import Count, Section, is_zero
+from bench.config.config_base import Count, Section, is_zero
 
 
 class Cosine(Section):

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from bench.records.schedules import ScheduleChoice
-from bench.records.section import Count, Section, is_none, is_zero
+from bench.config.config_base import Count, Section, is_none, is_zero
+from bench.config.schedules import ScheduleChoice
 
 
 class Augmentation(Section):

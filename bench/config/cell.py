@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bench.records.names import FolderName, MethodName, Natural
-from bench.records.section import Count, Section, is_none, is_zero
-from bench.records.training import Training
+from bench.config.config_base import Count, Section, is_none, is_zero
+from bench.config.names import FolderName, MethodName, Natural
+from bench.config.training import Training
 
 SCHEMA: Final = 1
 """The version of the record format; a reader refuses any other."""
