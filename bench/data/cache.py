@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from bench.data.base import Dataset, DatasetSpec, Split
 from bench.errors import UserError
-from bench.records.seals import is_broken, sealed
+from bench.records.checksums import is_broken, with_checksum
 
 MANIFEST = "manifest.json"
 LAYOUT = 1
@@ -98,7 +98,7 @@ def _make(entry: Path, spec: DatasetSpec, root: Path | None, identity: dict[str,
             "arrays": arrays,
             "checksum": hashlib.sha256(sums.encode()).hexdigest(),
         }
-        (partial / MANIFEST).write_text(json.dumps(sealed(manifest), indent=1), encoding="utf-8")
+        (partial / MANIFEST).write_text(json.dumps(with_checksum(manifest), indent=1), encoding="utf-8")
         partial.replace(entry)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)

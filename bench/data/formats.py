@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.data.array_files import RawSplits
 from bench.data.sources import reading
-from bench.records.packed import refuse_zip_bomb, unpacked
+from bench.records.safe_archives import refuse_zip_bomb, unpacked
 
 
 def read_npz(paths: Sequence[Path]) -> RawSplits:

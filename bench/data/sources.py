@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from bench.errors import UserError
-from bench.records.packed import refuse_bomb
+from bench.records.safe_archives import refuse_bomb
 
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 

@@ -20,8 +20,8 @@ from bench.encoders.entries import digest, sole_worker
 from bench.encoders.progress import Report, reporting
 from bench.encoders.weights import weights_checksum
 from bench.errors import UserError
+from bench.records.checksums import with_checksum
 from bench.records.files import write_json
-from bench.records.seals import sealed
 
 LAYOUT = 1
 PREPROCESSING = 2
@@ -136,7 +136,7 @@ def _extract(
         file: {"sha256": array_checksum(array), "bytes": (partial / file).stat().st_size}
         for file, array in arrays.items()
     }
-    write_json(partial / MANIFEST, sealed({**identity, **setup, **encoder.settings(), "arrays": sums}))
+    write_json(partial / MANIFEST, with_checksum({**identity, **setup, **encoder.settings(), "arrays": sums}))
     shutil.rmtree(entry, ignore_errors=True)  # a damaged one
     partial.replace(entry)
 

@@ -21,7 +21,7 @@ from bench.encoders.preprocessing import Preprocessing
 from bench.encoders.sentences import SentenceEncoder, load_sentence_encoder
 from bench.encoders.weights import LITE0_SHA256, existing, ways_to_weights
 from bench.errors import UserError, nearest
-from bench.records.seals import digest_of_file
+from bench.records.checksums import digest_of_file
 from methods.modules.pixels import MEAN, STD
 
 # Pixels are scaled as (pixel − 127) / 128, within half a level of timm's values for the same network. Its

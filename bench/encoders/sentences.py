@@ -13,7 +13,7 @@ from bench.encoders import EncoderSpec
 from bench.encoders.networks import pooled_output, pretrained_network
 from bench.encoders.weights import MINILM_SHA256
 from bench.errors import UserError
-from bench.records.seals import digest_of_file
+from bench.records.checksums import digest_of_file
 
 AT_ONCE = {"cpu": 32, "cuda": 256}
 """Texts per pass of the network."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench.encoders import LITE0, EncoderSpec
 from bench.errors import UserError
+from bench.records.checksums import digest_of_file
 from bench.records.files import read_json, write_json
-from bench.records.seals import digest_of_file
 
 LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -22,7 +22,7 @@ from bench.engine.hosts.base import Hosts, is_finite
 from bench.engine.projection import write_projection
 from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
+from bench.records.checkpoints import add_checksums, whole_checkpoint, write_checkpoint
 from bench.records.provenance import hardware, versions
 from bench.records.schema import (
     FinalScores,
@@ -155,7 +155,7 @@ class CellRun:
 
     def _save_and_seal(self, folder: Path) -> None:
         self._save(folder)
-        seal_checkpoint(folder, self.folder.recorded())
+        add_checksums(folder, self.folder.recorded())
 
     def _save(self, folder: Path) -> None:
         self._federation.save(folder)

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 from bench.config.cell import SCHEMA, CellConfig
 from bench.config.names import LONGEST
 from bench.errors import UserError
+from bench.records.checksums import CHECKSUM, digest_of, is_broken, with_checksum
 from bench.records.files import (
     as_json,
     inside,
@@ -39,7 +40,6 @@ from bench.records.files import (
     write_json,
 )
 from bench.records.schema import Failure, Result, RoundRecord, validations
-from bench.records.seals import SEAL, digest_of, is_broken, sealed
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -184,7 +184,9 @@ class CellFolder:
     def finish(self, result: Result) -> None:
         """Mark the cell as done, and remove what only an unfinished cell needs."""
         files = {file.name: digest_of(file.read_bytes()) for file in (self._config, self.rounds_file)}
-        write_json(self._result, sealed({**result.model_dump(mode="json", by_alias=True), FILES: files}))
+        write_json(
+            self._result, with_checksum({**result.model_dump(mode="json", by_alias=True), FILES: files})
+        )
         self.forget_failure()
         self.remove_checkpoints()
 
@@ -243,7 +245,9 @@ def as_record(kind: type[R], content: dict[str, Any], file: Path, remedy: str) -
     if is_broken(content):
         raise UserError(f"{file} is damaged (its content and its checksum differ); {remedy}")
     try:
-        return kind.model_validate({key: value for key, value in content.items() if key not in (SEAL, FILES)})
+        return kind.model_validate(
+            {key: value for key, value in content.items() if key not in (CHECKSUM, FILES)}
+        )
     except ValidationError as error:
         raise UserError(f"{file} is damaged ({first_problem(error)}); {remedy}") from error
 

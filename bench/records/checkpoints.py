@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench.records.checksums import digest_of, digest_of_file, is_broken, with_checksum
 from bench.records.files import parse_json
-from bench.records.seals import digest_of, digest_of_file, is_broken, sealed
 
 KEPT = 2
-_SEAL: Final = "seal.json"
+_CHECKSUMS: Final = "seal.json"
 
 
 def write_checkpoint(root: Path, number: int, fill: Callable[[Path], None]) -> None:
@@ -43,11 +43,11 @@ def latest_checkpoint(root: Path) -> tuple[int, Path] | None:
     return (int(folders[-1].name.removeprefix("round-")), folders[-1]) if folders else None
 
 
-def seal_checkpoint(folder: Path, rounds: bytes) -> None:
+def add_checksums(folder: Path, rounds: bytes) -> None:
     """Write down what the files in the folder hold, and the rounds recorded so far."""
     files = {file.name: digest_of_file(file) for file in sorted(folder.iterdir())}
     content = {"files": files, "rounds": {"bytes": len(rounds), "sha256": digest_of(rounds)}}
-    (folder / _SEAL).write_text(json.dumps(sealed(content)), encoding="utf-8")
+    (folder / _CHECKSUMS).write_text(json.dumps(with_checksum(content)), encoding="utf-8")
 
 
 class Saved(NamedTuple):
@@ -71,7 +71,7 @@ def _rounds_before(folder: Path, rounds: bytes) -> bytes | None:
 
     All of them for a checkpoint without a seal, as older versions wrote it.
     """
-    seal = folder / _SEAL
+    seal = folder / _CHECKSUMS
     if not seal.exists():
         return rounds
     try:

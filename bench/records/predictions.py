@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.errors import UserError
 from bench.records.files import LARGEST, write_atomically
-from bench.records.packed import refuse_zip_bomb
+from bench.records.safe_archives import refuse_zip_bomb
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from bench.errors import UserError, nearest
 from bench.records.cell_folder import CellFolder, first_problem
+from bench.records.checksums import CHECKSUM, is_broken, with_checksum
 from bench.records.files import read_json, write_json
 from bench.records.schema import PartitionRecord, PlanRecord
-from bench.records.seals import SEAL, is_broken, sealed
 
 SCRATCH = ".tune-"
 """Prefix of the folders in which processes work, and Ray Tune keeps its own notes, while cells run."""
@@ -44,10 +44,10 @@ class RunFolder:
         return CellFolder(self.path / directory)
 
     def write_plan(self, plan: PlanRecord) -> None:
-        write_json(self.plan, sealed(plan.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        write_json(self.plan, with_checksum(plan.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     def write_partition(self, partition: PartitionRecord) -> None:
-        write_json(self._partition, sealed(partition.model_dump(mode="json")))
+        write_json(self._partition, with_checksum(partition.model_dump(mode="json")))
 
     def read_partition(self) -> PartitionRecord | None:
         """None where it was not recorded."""
@@ -61,7 +61,7 @@ class RunFolder:
                     f"{file} is damaged (its content and its checksum differ); delete it and make the report "
                     "again"
                 )
-            content.pop(SEAL, None)
+            content.pop(CHECKSUM, None)
             return PartitionRecord.model_validate(content)
         except ValidationError as error:
             raise UserError(

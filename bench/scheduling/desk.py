@@ -16,7 +16,7 @@ from bench.config.cell import CellConfig
 from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import Outbox, Parcel
+from bench.records.transfer import FileUpdate, FileUpdates
 from bench.scheduling.home import SCRATCH, Home
 
 
@@ -39,7 +39,7 @@ class News(NamedTuple):
     """The driver's."""
     config: CellConfig | None
     """With the first news of a process alone."""
-    parcel: Parcel
+    parcel: FileUpdate
 
 
 class Desk:
@@ -58,7 +58,7 @@ class Desk:
         for (folder, config), (kept, _) in zip(self.cells, job.cells, strict=True):
             job.home.contents(kept).deliver(folder, config)
         self._outboxes = {
-            kept: Outbox(folder, by_path=here)
+            kept: FileUpdates(folder, by_path=here)
             for (folder, _), (kept, _) in zip(self.cells, job.cells, strict=True)
             if not folder.is_done
         }

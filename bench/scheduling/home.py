@@ -22,9 +22,9 @@ from bench.data.base import data_root
 from bench.data.cache import cache_root
 from bench.engine.prepared_data import PreparedData
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import Parcel, contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
+from bench.records.transfer import FileUpdate, contents
 from bench.scheduling.node_versions import compare_versions
 from bench.scheduling.storeroom import open_storeroom
 
@@ -63,11 +63,11 @@ class Home:
         if self.versions and not self.is_here:
             compare_versions(ray.util.get_node_ip_address(), code_versions(), self.versions)
 
-    def contents(self, folder: CellFolder) -> Parcel:
+    def contents(self, folder: CellFolder) -> FileUpdate:
         """What has been delivered of a cell so far."""
         if self.is_here:
             return contents(folder)
-        return cast(Parcel, self._answer("contents", folder))
+        return cast(FileUpdate, self._answer("contents", folder))
 
     def prepared(self, config: CellConfig) -> PreparedData | None:
         """The data of a cell from Ray's object store; None where they are on this node's disk."""

@@ -13,7 +13,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from bench.config.cell import CellConfig
 from bench.engine.prepared_data import data_key, prepare
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import Parcel, contents
+from bench.records.transfer import FileUpdate, contents
 
 
 @ray.remote
@@ -25,7 +25,7 @@ class Storeroom:
         self._data_root = data_root
         self._stored: dict[str, ray.ObjectRef[Any]] = {}
 
-    def contents(self, folder: CellFolder) -> Parcel:
+    def contents(self, folder: CellFolder) -> FileUpdate:
         return contents(folder)
 
     def prepared(self, config: CellConfig) -> list[ray.ObjectRef[Any]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.errors import UserError
+from bench.records.checksums import CHECKSUM, is_broken, with_checksum
 from bench.records.files import parse_json
-from bench.records.seals import SEAL, is_broken, sealed
 from bench.search.space import Values
 
 Outcome = Literal["finished", "stopped", "failed"]
@@ -87,7 +87,7 @@ class Journal:
             content = parse_json(line)
             if is_broken(content):
                 raise ValueError("its content and its checksum differ")
-            content.pop(SEAL, None)
+            content.pop(CHECKSUM, None)
             self._take(content)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise UserError(
@@ -116,7 +116,7 @@ class Journal:
     def _append(self, lines: Sequence[dict[str, Any]]) -> None:
         if not lines:
             return
-        text = "".join(json.dumps(sealed(line), ensure_ascii=False) + "\n" for line in lines)
+        text = "".join(json.dumps(with_checksum(line), ensure_ascii=False) + "\n" for line in lines)
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             size = self._file.stat().st_size if self._file.exists() else 0

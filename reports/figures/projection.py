@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bench.errors import UserError
-from bench.records.packed import refuse_zip_bomb
 from bench.records.reader import Run
+from bench.records.safe_archives import refuse_zip_bomb
 from reports.figures.file_names import file_names
 from reports.figures.picture import Picture
 from reports.figures.style import COLOURS, MARKERS

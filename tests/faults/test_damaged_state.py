@@ -18,7 +18,7 @@ from bench.encoders.embedding import embed
 from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import contents
+from bench.records.transfer import contents
 from bench.search.finish import settle
 from bench.search.journal import Trial
 from bench.search.plan import Search

@@ -17,10 +17,10 @@ from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import mendable
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import Outbox, contents
 from bench.records.reader import load_run
 from bench.records.run_folder import RunFolder
 from bench.records.schema import PlanRecord
+from bench.records.transfer import FileUpdates, contents
 from bench.search.journal import Journal
 from bench.suite.planning import PlannedCell, plan_cells
 from bench.tracking.tracker import Tracker, TrackingError
@@ -67,7 +67,7 @@ def deliver_a_cell(kept: CellFolder, cell: PlannedCell, scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     own = CellFolder(scratch)
     contents(kept).deliver(own, cell.config)
-    outbox = Outbox(own, by_path=False)
+    outbox = FileUpdates(own, by_path=False)
     run = CellRun(own, cell.config, EVERY_ROUND)
     outbox.pack().deliver(kept, cell.config)
     while not run.done:

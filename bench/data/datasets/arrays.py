@@ -24,7 +24,7 @@ from bench.data.images import planes, scaled
 from bench.data.own import OwnData
 from bench.data.sources import reading
 from bench.errors import UserError
-from bench.records.packed import refuse_zip_bomb
+from bench.records.safe_archives import refuse_zip_bomb
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 EXPECTED = f"give it the arrays {', '.join(KEYS)}, or those of each domain as DOMAIN/x_train and so on"

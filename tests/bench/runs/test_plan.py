@@ -20,7 +20,7 @@ from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
 from tests.kit.cli import assert_one_sentence, call_bench, files_below, read, write_suite
-from tests.kit.unsealed import unsealed
+from tests.kit.without_checksum import unsealed
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 

@@ -20,9 +20,9 @@ from bench.engine.cell_run import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
-from bench.records.parcel import contents
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
+from bench.records.transfer import contents
 from bench.scheduling import trials
 from bench.scheduling.desk import Desk, Job
 from bench.scheduling.home import SCRATCH, Home, open_home, remove_abandoned

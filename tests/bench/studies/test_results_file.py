@@ -21,7 +21,7 @@ from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report
 from tests.kit.cli import assert_one_sentence, call_bench, read
-from tests.kit.unsealed import unsealed
+from tests.kit.without_checksum import unsealed
 
 
 def submitted(run: Path, results: Path) -> Submitted:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.kit.cli import assert_one_sentence, call_bench, files_below
 from tests.kit.hostile import no_write_outside
-from tests.kit.unsealed import unsealed
+from tests.kit.without_checksum import unsealed
 
 EVIL = "</title></script><img src=x onerror=alert(1)>\x1b[2J"
 Change = Callable[[list[dict[str, Any]]], object]

@@ -20,12 +20,12 @@ from tests.kit.cli import assert_one_sentence, call_bench
 Change = Callable[[dict[str, Any]], None]
 
 
-def changed(source: Path, folder: Path, change: Change, line: int = 1, sealed: bool = False) -> Path:
-    """The file with one line changed; `sealed`: by somebody who works the digest out again."""
+def changed(source: Path, folder: Path, change: Change, line: int = 1, with_checksum: bool = False) -> Path:
+    """The file with one line changed; `with_checksum`: by somebody who works the digest out again."""
     lines = source.read_text(encoding="utf-8").splitlines()
     content = json.loads(lines[line])
     change(content)
-    if sealed:
+    if with_checksum:
         content["digest"] = CellLine.model_validate(content).seal()
     lines[line] = json.dumps(content)
     file = folder / "tiny.jsonl"
@@ -103,14 +103,14 @@ def test_a_changed_digit_is_caught_in_every_line(
 def test_a_line_that_contradicts_itself_is_caught_without_its_digest(
     results_file: Path, tmp_path: Path, change: Change, expected: str
 ) -> None:
-    file = changed(results_file, tmp_path, change, sealed=True)
+    file = changed(results_file, tmp_path, change, with_checksum=True)
     outcome = call_bench("verify", file, "--cells", "0")
     assert outcome.code == 1 and re.search(f"DISAGREES: FedAvg seed 0: {expected}", outcome.out), outcome
 
 
 def test_a_consistent_forgery_is_caught_by_the_rerun(results_file: Path, tmp_path: Path) -> None:
     """A line that agrees with itself and with its digest can only be computed again."""
-    file = changed(results_file, tmp_path, lambda line: raised(line, 0.1), sealed=True)
+    file = changed(results_file, tmp_path, lambda line: raised(line, 0.1), with_checksum=True)
     assert call_bench("verify", file, "--cells", "0").code == 0
     outcome = call_bench("verify", file, "--cells", "6")
     assert outcome.code == 1
@@ -138,7 +138,7 @@ def elsewhere(line: dict[str, Any], points: float) -> None:
 
 def only(source: Path, folder: Path, change: Change) -> Path:
     """A file of one cell, changed so that only a rerun can tell."""
-    file = changed(source, folder, change, sealed=True)
+    file = changed(source, folder, change, with_checksum=True)
     kept = file.read_text(encoding="utf-8").splitlines()[:2]
     file.write_text("\n".join(kept) + "\n", encoding="utf-8")
     return file

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-SEAL: Final = "seal"
+CHECKSUM: Final = "seal"
 """The key of the digest; records of older versions have none."""
 
 
@@ -24,16 +24,16 @@ def digest_of_file(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content with a digest of itself."""
-    return {**content, SEAL: _seal(content)}
+    return {**content, CHECKSUM: _checksum(content)}
 
 
 def is_broken(content: Mapping[str, Any]) -> bool:
     """Whether there is a seal, and it belongs to another content."""
-    return SEAL in content and content[SEAL] != _seal(content)
+    return CHECKSUM in content and content[CHECKSUM] != _checksum(content)
 
 
-def _seal(content: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in content.items() if key != SEAL}
+def _checksum(content: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != CHECKSUM}
     return digest_of(json.dumps(rest, sort_keys=True).encode())[:16]

@@ -8,9 +8,9 @@ import pytest
 
 from bench.errors import UserError, mendable
 from bench.records.cell_folder import CellFolder
-from bench.records.checkpoints import seal_checkpoint, whole_checkpoint, write_checkpoint
+from bench.records.checkpoints import add_checksums, whole_checkpoint, write_checkpoint
+from bench.records.checksums import is_broken, with_checksum
 from bench.records.schema import FinalScores, Result, RoundRecord
-from bench.records.seals import is_broken, sealed
 from bench.search.journal import Journal
 from bench.suite.planning import plan_cells
 from tests.kit.tune import suite
@@ -28,13 +28,13 @@ def save(root: Path, number: int, seal: bool = True) -> None:
     def fill(folder: Path) -> None:
         (folder / "server.pt").write_bytes(b"state %d" % number)
         if seal:
-            seal_checkpoint(folder, ROUNDS[: 13 * number])
+            add_checksums(folder, ROUNDS[: 13 * number])
 
     write_checkpoint(root, number, fill)
 
 
 def test_a_seal_belongs_to_one_content() -> None:
-    content = sealed({"a": 0.1, "b": [1, None, "ß"]})
+    content = with_checksum({"a": 0.1, "b": [1, None, "ß"]})
     assert not is_broken(content)
     assert is_broken(content | {"a": 0.2})
     assert not is_broken({"a": 0.2}), "older records have none"

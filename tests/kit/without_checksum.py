@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from bench.records.cell_folder import FILES
-from bench.records.seals import SEAL
+from bench.records.checksums import CHECKSUM
 
 
 def unsealed(folder: Path) -> None:
@@ -14,4 +14,6 @@ def unsealed(folder: Path) -> None:
     for name in ("plan.json", "result.json"):
         for file in folder.rglob(name):
             content = json.loads(file.read_text())
-            file.write_text(json.dumps({key: content[key] for key in content if key not in (SEAL, FILES)}))
+            file.write_text(
+                json.dumps({key: content[key] for key in content if key not in (CHECKSUM, FILES)})
+            )

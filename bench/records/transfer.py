@@ -1,6 +1,6 @@
 """What a cell leaves behind, on its way from the process that computes it to the driver, who writes it.
 
-A process works in a scratch folder of its own. What is new there goes to the driver in a `Parcel`, and the
+A process works in a scratch folder of its own. What is new there goes to the driver in a `FileUpdate`, and the
 driver puts it into the cell's folder; a process that resumes a cell gets a parcel with what is there.
 """
 
@@ -31,7 +31,7 @@ _TAKEN = ".taken-"
 
 
 @dataclass(frozen=True)
-class Parcel:
+class FileUpdate:
     """News of one cell."""
 
     first: bool = False
@@ -83,13 +83,13 @@ class Parcel:
                 stream.truncate()
 
 
-def contents(folder: CellFolder) -> Parcel:
+def contents(folder: CellFolder) -> FileUpdate:
     """What a process needs in order to resume the cell, or to see that it is done."""
     rounds, result = _bytes(folder.rounds_file) or b"", _bytes(folder.path / RESULT)
     if result is not None:
-        return Parcel(first=True, rounds=rounds, result=result)
+        return FileUpdate(first=True, rounds=rounds, result=result)
     saved = whole_checkpoint(folder.checkpoints, rounds)
-    return Parcel(
+    return FileUpdate(
         first=True,
         rounds=saved.rounds if saved else b"",
         checkpoint=saved
@@ -97,7 +97,7 @@ def contents(folder: CellFolder) -> Parcel:
     )
 
 
-class Outbox:
+class FileUpdates:
     """Packs what is new in a scratch folder, which thereby loses all that is large."""
 
     def __init__(self, folder: CellFolder, by_path: bool) -> None:
@@ -105,10 +105,10 @@ class Outbox:
         self._first, self._packed = True, 0
         self._endings: dict[str, bytes | None] = {}
 
-    def pack(self) -> Parcel:
+    def pack(self) -> FileUpdate:
         folder = self.folder
         lines = self._new_lines()
-        parcel = Parcel(
+        parcel = FileUpdate(
             first=self._first,
             offset=self._packed,
             rounds=lines,

@@ -9,8 +9,8 @@ import pytest
 from bench.config.cell import CellConfig
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import latest_checkpoint, write_checkpoint
-from bench.records.parcel import Outbox, Parcel, contents
 from bench.records.schema import FinalScores, Result, RoundRecord
+from bench.records.transfer import FileUpdate, FileUpdates, contents
 from bench.suite.planning import plan_cells
 from tests.kit.tune import suite
 
@@ -62,7 +62,7 @@ def files(folder: CellFolder) -> dict[str, bytes]:
 def test_the_folder_is_the_same_as_if_it_had_been_written_in_place(
     tmp_path: Path, kept: CellFolder, scratch: CellFolder, config: CellConfig, by_path: bool
 ) -> None:
-    outbox, direct = Outbox(scratch, by_path), CellFolder(tmp_path / "direct")
+    outbox, direct = FileUpdates(scratch, by_path), CellFolder(tmp_path / "direct")
     direct.open(config)
     for number in (1, 2, 3):
         for folder in (scratch, direct):
@@ -83,7 +83,7 @@ def test_the_folder_is_the_same_as_if_it_had_been_written_in_place(
 def test_the_newest_checkpoint_travels_once(
     kept: CellFolder, scratch: CellFolder, config: CellConfig, by_path: bool
 ) -> None:
-    outbox = Outbox(scratch, by_path)
+    outbox = FileUpdates(scratch, by_path)
     save(scratch, 1)
     save(scratch, 2)
     parcel = outbox.pack()
@@ -99,7 +99,7 @@ def test_a_process_resumes_from_what_was_delivered(
     tmp_path: Path, kept: CellFolder, scratch: CellFolder, config: CellConfig
 ) -> None:
     """Rounds behind the checkpoint are dropped in the new process, and then in the folder."""
-    outbox = Outbox(scratch, by_path=False)
+    outbox = FileUpdates(scratch, by_path=False)
     scratch.append(RoundRecord(round=1))
     save(scratch, 1)
     scratch.append(RoundRecord(round=2))
@@ -110,14 +110,14 @@ def test_a_process_resumes_from_what_was_delivered(
     assert latest_checkpoint(again.checkpoints) == (1, again.checkpoints / "round-000001")
     again.keep_rounds(again.rounds()[:1])
     again.append(RoundRecord(round=2, clients=7))
-    Outbox(again, by_path=False).pack().deliver(kept, config)
+    FileUpdates(again, by_path=False).pack().deliver(kept, config)
     assert [(line.round, line.clients) for line in kept.rounds()] == [(1, 0), (2, 7)]
 
 
 def test_a_parcel_that_comes_twice_changes_nothing(
     kept: CellFolder, scratch: CellFolder, config: CellConfig
 ) -> None:
-    outbox = Outbox(scratch, by_path=False)
+    outbox = FileUpdates(scratch, by_path=False)
     for number in (1, 2):
         scratch.append(RoundRecord(round=number))
         parcel = outbox.pack()
@@ -131,18 +131,18 @@ def test_a_failure_travels_and_is_forgotten_by_the_next_attempt(
     tmp_path: Path, kept: CellFolder, scratch: CellFolder, config: CellConfig
 ) -> None:
     scratch.fail(RuntimeError("broken"))
-    Outbox(scratch, by_path=False).pack().deliver(kept, config)
+    FileUpdates(scratch, by_path=False).pack().deliver(kept, config)
     assert kept.failure() == "RuntimeError: broken"
     again = CellFolder(tmp_path / "again")
     contents(kept).deliver(again, config)
     assert again.failure() is None
-    Outbox(again, by_path=False).pack().deliver(kept, config)
+    FileUpdates(again, by_path=False).pack().deliver(kept, config)
     assert kept.failure() is None
 
 
 def test_a_failure_is_news_once(kept: CellFolder, scratch: CellFolder, config: CellConfig) -> None:
     """Other cells of the process go on."""
-    outbox = Outbox(scratch, by_path=False)
+    outbox = FileUpdates(scratch, by_path=False)
     scratch.fail(RuntimeError("broken"))
     outbox.pack().deliver(kept, config)
     parcel = outbox.pack()
@@ -152,4 +152,4 @@ def test_a_failure_is_news_once(kept: CellFolder, scratch: CellFolder, config: C
 
 
 def test_of_a_cell_that_was_never_opened_there_is_nothing(kept: CellFolder) -> None:
-    assert contents(kept) == Parcel(first=True)
+    assert contents(kept) == FileUpdate(first=True)
