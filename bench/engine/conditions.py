@@ -59,8 +59,8 @@ class Conditions:
         import torch
 
         from bench.engine.process import use_share
-        from bench.models.own_code import keep_source
         from bench.suite.methods import METHODS
+        from bench.user_code.models import keep_source
 
         use_share(self.threads)
         if self.data is not None:

@@ -36,8 +36,8 @@ def from_module(
     `options` are further arguments of the factory. A module that is built already is refused: initial
     weights are drawn again for each seed.
     """
-    from bench.models.own_code import keep_source
-    from bench.models.source_text import standalone_source
+    from bench.user_code.models import keep_source
+    from bench.user_code.source_text import standalone_source
 
     text = standalone_source(factory)
     given = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.errors import UserError, nearest
 from bench.registry import Registry, source_files
-from bench.suite.own_methods import class_in_file, digest_of_source, snake_case
+from bench.user_code.methods import class_in_file, digest_of_source, snake_case
 from bench.validation import validated
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from torch import nn
 
 from bench.errors import UserError
 from bench.models.base import ModelSpec
-from bench.models.own_code import DIGEST_LENGTH, built, digest_of, keep_source, planned_source, source_at
 from bench.models.splitting import split
+from bench.user_code.models import DIGEST_LENGTH, built, digest_of, keep_source, planned_source, source_at
 from methods.modules.split_model import SplitModel
 
 

@@ -10,7 +10,7 @@ from bench.contract.rules import RULES
 from bench.data import cache
 from bench.data.base import DatasetSpec
 from bench.suite.methods import METHODS
-from bench.suite.own_methods import class_in_file
+from bench.user_code.methods import class_in_file
 from tests.kit.cli import assert_one_sentence, call_bench
 
 BROKEN = '''"""A mean over the whole batch."""

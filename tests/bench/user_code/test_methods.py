@@ -15,7 +15,7 @@ import pytest
 from bench.cli.templates import METHOD
 from bench.errors import UserError
 from bench.suite.methods import METHODS, code_digest, source_digest
-from bench.suite.own_methods import snake_case
+from bench.user_code.methods import snake_case
 from methods.fedprox import FedProx
 from methods.wrappers.ggeur import GGEUR
 
