@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from bench.config.cell import CellConfig
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
-from bench.engine.shelf import Shelf
+from bench.engine.process_cache import ProcessCache
 from bench.engine.stacking.joint import JointRounds
 from bench.records.cell_folder import CellFolder
 
@@ -24,21 +24,25 @@ class CellStack:
     that cell, and what goes wrong in a call that computes several is a `StackError` of each of these.
     """
 
-    def __init__(self, cells: Cells, conditions: Conditions, shelf: Shelf | None = None) -> None:
+    def __init__(
+        self, cells: Cells, conditions: Conditions, process_cache: ProcessCache | None = None
+    ) -> None:
         """`shelf` has what the cells have in common with others of this process."""
         self.running: list[CellRun] = []
         self.failed: dict[CellFolder, Exception] = {}
         """The cells that were given up, and why."""
         self._clock = Clock()
         self._rounds = JointRounds()
-        self._shelf = shelf or Shelf()
+        self._process_cache = process_cache or ProcessCache()
         for folder, config in cells:
             if not folder.is_done:
                 self._open(folder, config, conditions)
 
     def _open(self, folder: CellFolder, config: CellConfig, conditions: Conditions) -> None:
         try:
-            self.running.append(CellRun(folder, config, conditions, shelf=self._shelf, clock=self._clock))
+            self.running.append(
+                CellRun(folder, config, conditions, process_cache=self._process_cache, clock=self._clock)
+            )
         except Exception as error:
             self.failed[folder] = error
 
@@ -48,7 +52,7 @@ class CellStack:
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
         failed = self._rounds.advance({cell.hosts: cell.advancing() for cell in cells})
-        self._shelf.preludes.forget_if_large()
+        self._process_cache.preludes.forget_if_large()
         for cell in cells:
             if error := failed.get(cell.hosts):
                 self.failed[cell.folder] = error

@@ -11,7 +11,7 @@ from ray import tune
 
 from bench.engine.cell_stack import Cells
 from bench.engine.process import keep_share
-from bench.engine.shelf import Shelf
+from bench.engine.process_cache import ProcessCache
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.scheduling.desk import Desk, Job
@@ -34,9 +34,9 @@ class KeptTrial(tune.Trainable):
         self.job.conditions.take_effect()
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def process_cache(self) -> ProcessCache:
         """What a job may have in common with the next."""
-        return Shelf()
+        return ProcessCache()
 
     @property
     def cells(self) -> Cells:

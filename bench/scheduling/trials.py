@@ -114,8 +114,8 @@ class CellTrial(KeptTrial):
         """Whether there is a stack with cells to advance; it is opened when those before it are done."""
         while self._waiting and not (self._stack and self._stack.running):
             cells = self._waiting.popleft()
-            self.shelf.keep_for(config for _, config in cells)
-            self._stack = CellStack(cells, self.job.conditions, self.shelf)
+            self.process_cache.keep_for(config for _, config in cells)
+            self._stack = CellStack(cells, self.job.conditions, self.process_cache)
             self._note_failures(self._stack)
         return self._stack is not None and bool(self._stack.running)
 

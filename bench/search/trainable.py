@@ -49,7 +49,7 @@ class SearchTrainable(KeptTrial):
             number: cells[position * each : (position + 1) * each]
             for position, number in enumerate(self.job.trials)
         }
-        self._batch = TrialBatch(trials, self.job.conditions, self.job.halving, self.shelf)
+        self._batch = TrialBatch(trials, self.job.conditions, self.job.halving, self.process_cache)
         self._raise_if_single(self._batch)
 
     def work(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.config.cell import CellConfig
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
-from bench.engine.shelf import Shelf
+from bench.engine.process_cache import ProcessCache
 from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
 from bench.search.halving import Halving
@@ -74,15 +74,17 @@ class TrialBatch:
         trials: Mapping[int, Sequence[tuple[CellFolder, CellConfig]]],
         conditions: Conditions,
         halving: Halving | None = None,
-        shelf: Shelf | None = None,
+        process_cache: ProcessCache | None = None,
     ) -> None:
-        shelf = shelf or Shelf()
-        shelf.keep_for(config for cells in trials.values() for _, config in cells)
+        process_cache = process_cache or ProcessCache()
+        process_cache.keep_for(config for cells in trials.values() for _, config in cells)
         for cells in trials.values():
             for folder, _ in cells:
                 folder.forget_failure()  # of an earlier attempt
         self.trials = [TrialRun(number, cells) for number, cells in trials.items()]
-        self._stacks = [CellStack(cells, conditions, shelf) for cells in zip(*trials.values(), strict=True)]
+        self._stacks = [
+            CellStack(cells, conditions, process_cache) for cells in zip(*trials.values(), strict=True)
+        ]
         self._halving = halving
         self._owners = {folder: trial for trial in self.trials for folder in trial.folders}
         for stack in self._stacks:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.reader import load_run
 from bench.runs.partition_record import partition_record

@@ -15,7 +15,7 @@ from bench.data.base import Dataset
 from bench.data.cache import array_checksum, checked_thoroughly
 from bench.encoders import encoder_spec
 from bench.encoders.embedding import embed
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.transfer import contents

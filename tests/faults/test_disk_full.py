@@ -13,7 +13,7 @@ import pytest
 from bench.data import load_dataset
 from bench.encoders import encoder_spec
 from bench.encoders.embedding import embed
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import mendable
 from bench.records.cell_folder import CellFolder

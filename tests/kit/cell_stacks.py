@@ -11,7 +11,7 @@ import pytest
 from pydantic import Field
 
 from bench.config.cell import CellConfig
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.hosts import together as computed_together

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import yaml
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.search.plan import Search, make_search

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from tests.kit.cli import read, result_of, rounds_of

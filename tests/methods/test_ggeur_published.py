@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost

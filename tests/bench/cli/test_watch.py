@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.runs.plan import Plan, plan_of
 from bench.runs.request import RunRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions

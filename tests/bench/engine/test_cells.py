@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.search.plan import make_search

@@ -14,7 +14,7 @@ from torch import Tensor
 import bench
 from bench.contract.nests import differing
 from bench.contract.runs import run, standing
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.clients.debug import DebugHost
 from bench.engine.conditions import Conditions
 from bench.engine.executors import cells_at_once

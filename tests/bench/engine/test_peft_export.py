@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from bench.config.cell import CellConfig
 from bench.contract.models import Vit
 from bench.engine.assembly import assemble
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.engine.peft_export import write_adapters
 from bench.errors import UserError

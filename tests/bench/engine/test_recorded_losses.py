@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from bench.contract.stage import tiny_problem
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench.engine.assembly import assemble
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite

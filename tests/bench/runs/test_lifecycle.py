@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.cell import CellConfig
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from tests.kit.cli import (

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from filelock import FileLock
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder

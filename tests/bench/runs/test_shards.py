@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.lock import alone, in_turn, one_of

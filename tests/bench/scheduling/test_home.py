@@ -16,7 +16,7 @@ import pytest
 import ray
 
 from bench.config.cell import CellConfig
-from bench.engine.cell_run import CellRun
+from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder

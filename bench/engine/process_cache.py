@@ -10,7 +10,7 @@ from bench.engine.conditions import Conditions
 from bench.engine.shared_preludes import SharedPreludes
 
 
-class Shelf:
+class ProcessCache:
     """For cells that differ in nothing but their method."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from bench.engine.early_stopping import ChosenRound
 from bench.engine.executors import make_hosts
 from bench.engine.federation import Federation, Round, answered
 from bench.engine.hosts.base import Hosts, is_finite
+from bench.engine.process_cache import ProcessCache
 from bench.engine.projection import write_projection
-from bench.engine.shelf import Shelf
 from bench.records.cell_folder import CellFolder
 from bench.records.checkpoints import add_checksums, whole_checkpoint, write_checkpoint
 from bench.records.provenance import hardware, versions
@@ -49,7 +49,7 @@ class CellRun:
         config: CellConfig,
         conditions: Conditions,
         *,
-        shelf: Shelf | None = None,
+        process_cache: ProcessCache | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`shelf` has what other cells of this process have in common with this one."""
@@ -59,7 +59,7 @@ class CellRun:
         self._conditions = conditions
         self._total = config.training.rounds
         folder.open(config)
-        assembled = (shelf or Shelf()).assembled(config, conditions)
+        assembled = (process_cache or ProcessCache()).assembled(config, conditions)
         self.assembled: Assembled = assembled
         self._fingerprints = assembled.fingerprints
         self._method_code = code_digest(config.method.name)  # now, as its file may change meanwhile
@@ -73,7 +73,7 @@ class CellRun:
         self._resume()
         self._saved_at = time.monotonic()
         self._clock = clock or Clock()
-        self._preludes = None if shelf is None else shelf.preludes
+        self._preludes = None if process_cache is None else process_cache.preludes
         self._cpu_started = self._clock.processor
 
     @property

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from bench.engine import shared_preludes, shelf
+from bench.engine import process_cache, shared_preludes
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
-from bench.engine.shelf import Shelf
+from bench.engine.process_cache import ProcessCache
 from bench.suite.planning import PlannedCell
 from methods.wrappers.ggeur import exchanges
 from tests.kit.cell_stacks import alone, assert_same, cells_of, placed, records
@@ -25,13 +25,13 @@ ON_EMBEDDINGS = {"model": {"name": "head"}, "encoder": "pixels"}
 def assembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The methods of cells whose data were read, from now on."""
     found: list[str] = []
-    real = shelf.assemble_under
+    real = process_cache.assemble_under
 
     def noted(conditions: Any, config: Any) -> Any:
         found.append(config.method.name)
         return real(conditions, config)
 
-    monkeypatch.setattr(shelf, "assemble_under", noted)
+    monkeypatch.setattr(process_cache, "assemble_under", noted)
     return found
 
 
@@ -49,7 +49,7 @@ def statistics(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def run_in_turn(folder: Path, cells: list[PlannedCell], kept: Shelf) -> None:
+def run_in_turn(folder: Path, cells: list[PlannedCell], kept: ProcessCache) -> None:
     """One stack after the other."""
     for cell in placed(folder, cells):
         kept.keep_for([cell[1]])
@@ -70,11 +70,11 @@ def test_methods_in_turn_use_the_same_data_and_first_exchanges(
         "scaffold",
     ]
     cells = cells_of(tmp_path, rows, **ON_EMBEDDINGS)
-    run_in_turn(tmp_path / "kept", cells, Shelf())
+    run_in_turn(tmp_path / "kept", cells, ProcessCache())
     assert assembled == ["fedavg"]
     clients = len(statistics)
     alone(tmp_path / "alone", cells)
-    assert len(statistics) == 4 * clients  # once with the shelf, and once for each of three cells
+    assert len(statistics) == 4 * clients  # once with the process_cache, and once for each of three cells
     for cell in cells:
         assert_same(records(tmp_path / "kept", cell), records(tmp_path / "alone", cell))
 
@@ -83,7 +83,7 @@ def test_a_method_with_all_data_in_one_place_has_data_of_its_own(
     tmp_path: Path, assembled: list[str]
 ) -> None:
     cells = cells_of(tmp_path, ["fedavg", "central", "fedprox"])
-    kept = Shelf()
+    kept = ProcessCache()
     kept.keep_for([cell.config for cell in cells])
     problems = {cell.config.method.name: kept.assembled(cell.config, STACKED).problem for cell in cells}
     assert assembled == ["fedavg", "central"]
@@ -92,7 +92,7 @@ def test_a_method_with_all_data_in_one_place_has_data_of_its_own(
 
 def test_data_are_let_go_before_others_are_read(tmp_path: Path, assembled: list[str]) -> None:
     one, two = cells_of(tmp_path, ["fedavg"], seeds=2)
-    kept = Shelf()
+    kept = ProcessCache()
     for wanted, reads in [(one, 1), (one, 1), (two, 2), (one, 3)]:
         kept.keep_for([wanted.config])
         kept.assembled(wanted.config, STACKED)
@@ -108,7 +108,7 @@ def test_exchanges_that_led_to_much_are_not_kept(
     ]
     cells = cells_of(tmp_path, rows, **ON_EMBEDDINGS)
     monkeypatch.setattr(shared_preludes, "KEPT_BYTES", 100)
-    run_in_turn(tmp_path / "kept", cells[:1], kept := Shelf())
+    run_in_turn(tmp_path / "kept", cells[:1], kept := ProcessCache())
     clients = len(statistics)
     run_in_turn(tmp_path / "kept", cells[1:], kept)
     assert len(statistics) == 2 * clients
@@ -116,7 +116,7 @@ def test_exchanges_that_led_to_much_are_not_kept(
 
 def test_a_model_is_the_same_after_cells_have_trained_it(tmp_path: Path) -> None:
     cells = cells_of(tmp_path, ["fedavg", "fedprox"])
-    kept = Shelf()
+    kept = ProcessCache()
     before = kept.assembled(cells[0].config, STACKED).problem.task.initial.map(torch.clone)
     run_in_turn(tmp_path, cells[:1], kept)
     after = kept.assembled(cells[1].config, STACKED).problem.task.initial
