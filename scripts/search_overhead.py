@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         install(folder)
-        from bench.scheduling.cluster import start_ray
+        from bench.cluster.nodes import start_ray
 
         start_ray(cpus=AT_ONCE)
         ours, plain = search_seconds(folder), plain_seconds(folder)
@@ -72,10 +72,10 @@ def install(folder: Path) -> None:
 
 
 def search_seconds(folder: Path) -> float:
+    from bench.cluster.driver_node import open_driver_node
+    from bench.cluster.resources import Resources
     from bench.engine.conditions import Conditions
     from bench.records.run_folder import RunFolder
-    from bench.scheduling.home import open_home
-    from bench.scheduling.resources import Resources
     from bench.search.budget import Limits
     from bench.search.plan import make_search
     from bench.search.progress import SearchProgress
@@ -118,7 +118,7 @@ def search_seconds(folder: Path) -> float:
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
-    with open_home(RunFolder(search.directory), None, joined=False) as home:
+    with open_driver_node(RunFolder(search.directory), None, joined=False) as home:
         assignment = Assignment(search, search.journal(), limits, Conditions(data=home), Silent())
         run_searches([assignment], home, Resources(), AT_ONCE)
     taken = time.monotonic() - started

@@ -31,10 +31,10 @@ def bench_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session", autouse=True)
 def no_ray_in_advance() -> Iterator[None]:
     """Commands that tests call in this process begin no Ray: it would be there until the tests have ended."""
-    from bench.scheduling import head
+    from bench.cluster import local_ray
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(head, "begin", lambda: None)
+        patch.setattr(local_ray, "begin", lambda: None)
         yield
 
 

@@ -229,7 +229,7 @@ def _statistics_of_trials() -> None:
 def _running_instances() -> None:
     import ray
 
-    from bench.scheduling.ray_instances import Access, RayInstance, ask
+    from bench.cluster.ray_instances import Access, RayInstance, ask
 
     instance = RayInstance(ray.get_runtime_context().gcs_address, Access.PRIVATE)
     assert instance in ask()

@@ -98,7 +98,7 @@ def _data(data_root: Path | None) -> Iterator[Finding]:
 def _ray() -> Finding:
     import ray
 
-    from bench.scheduling.cluster import start_ray
+    from bench.cluster.nodes import start_ray
 
     try:
         start_ray()

@@ -21,7 +21,7 @@ from bench.tracking.background import Background
 from bench.tracking.tracker import Tracker
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
-    from bench.scheduling.resources import Resources
+    from bench.cluster.resources import Resources
 
 COMMAND = "bench run"
 
@@ -56,7 +56,7 @@ def drive(
 
 def _resources(cells: Sequence[PlannedCell], request: RunRequest, observer: Observer) -> Resources:
     """What a trial has, once Ray has started."""
-    from bench.scheduling.cluster import nodes
+    from bench.cluster.nodes import nodes
     from bench.scheduling.start import start
 
     resources = start(request, (cell.config for cell in cells), observer.say)
@@ -73,10 +73,10 @@ def _compute(
     resources: Resources,
     watcher: _Watcher,
 ) -> None:
-    from bench.scheduling.home import open_home
+    from bench.cluster.driver_node import open_driver_node
     from bench.scheduling.trials import run_cells
 
-    with open_home(folder, request.data_root, joined=request.address is not None) as home:
+    with open_driver_node(folder, request.data_root, joined=request.address is not None) as home:
         conditions = make_conditions(
             [cell.config for cell in cells],
             cpus=resources.cpus,

@@ -11,7 +11,7 @@ from bench.runs.shard import parse_shard
 from bench.scheduling.request import ComputingRequest, SuiteRequest
 
 if TYPE_CHECKING:
-    from bench.scheduling.resources import Resources
+    from bench.cluster.resources import Resources
     from bench.suite.model import MethodEntry
 
 BOTH: Final = "both"

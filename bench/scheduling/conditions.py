@@ -14,7 +14,7 @@ from bench.records.provenance import commit
 from bench.suite.methods import METHODS
 
 if TYPE_CHECKING:
-    from bench.scheduling.home import Home
+    from bench.cluster.driver_node import DriverNode
 
 
 def make_conditions(
@@ -23,7 +23,7 @@ def make_conditions(
     cpus: float,
     gpus: float,
     together: int,
-    home: Home | None = None,
+    home: DriverNode | None = None,
     data_root: Path | None = None,
     executor: str = "auto",
     hosts: int = 2,
@@ -50,7 +50,7 @@ def make_conditions(
         commit=commit(),
         contract={name: found for name, found in standings.items() if found != "passed"},
         own_methods=tuple(METHODS.to_bytes(name) for name in names if METHODS.is_own(name)),
-        own_models=_own_models(configs) if home is not None and home.storeroom else (),
+        own_models=_own_models(configs) if home is not None and home.data_server else (),
     )
 
 

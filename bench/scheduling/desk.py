@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from filelock import FileLock
 
+from bench.cluster.driver_node import SCRATCH, DriverNode
 from bench.config.cell import CellConfig
 from bench.engine.cell_stack import Cells
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.records.transfer import FileUpdate, FileUpdates
-from bench.scheduling.home import SCRATCH, Home
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Job:
     cells: Cells
     """Where the driver keeps each cell, and what it is."""
     conditions: Conditions
-    home: Home
+    home: DriverNode
     stacks: Sequence[int] = field(default=(1,), kw_only=True)
     """How many of the cells are trained together, then how many of the next ones, and so on."""
 

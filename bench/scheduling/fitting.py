@@ -8,11 +8,11 @@ from typing import Any
 
 from ray import tune
 
+from bench.cluster.failures import survived
+from bench.cluster.liveness import watched
+from bench.cluster.resources import Resources
 from bench.errors import mendable
-from bench.scheduling.deaths import survived
 from bench.scheduling.kept_trial import KeptTrial, Receiver
-from bench.scheduling.resources import Resources
-from bench.scheduling.watch import watched
 
 
 class _Forgetful(tune.Callback):

@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bench.cluster import local_ray
+from bench.cluster.joining import check_address
 from bench.request import Option, Request, above_zero, at_least, gpu_share
-from bench.scheduling import head
-from bench.scheduling.joining import check_address
 
 if TYPE_CHECKING:
-    from bench.scheduling.resources import Resources
+    from bench.cluster.resources import Resources
     from bench.suite.model import Suite
 
 
@@ -47,11 +47,11 @@ class ComputingRequest(Request):
     def begin_ray(self) -> None:
         """Start Ray on this machine while other things are done; a cluster is there already."""
         if self.address is None:
-            head.begin()
+            local_ray.begin()
 
     def resources(self) -> "Resources":
         """What a trial may use; imports Ray."""
-        from bench.scheduling.resources import Resources
+        from bench.cluster.resources import Resources
 
         return Resources(self.cpus_per_trial, self.gpus_per_trial, max_concurrent=self.max_concurrent)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from bench.cluster.nodes import settled, start_ray
+from bench.cluster.resources import Resources
 from bench.config.cell import CellConfig
 from bench.engine.devices import device_in_cluster
 from bench.engine.setting_checks import check_precisions
-from bench.scheduling.cluster import settled, start_ray
 from bench.scheduling.request import ComputingRequest
-from bench.scheduling.resources import Resources
 
 
 def start(request: ComputingRequest, configs: Iterable[CellConfig], say: Callable[[str], None]) -> Resources:

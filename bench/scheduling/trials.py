@@ -14,18 +14,18 @@ from typing import Any, Protocol
 
 from ray import tune
 
+from bench.cluster.driver_node import DriverNode
+from bench.cluster.failures import ProcessFailures
+from bench.cluster.nodes import nodes
+from bench.cluster.resources import Resources
 from bench.engine.cell_stack import Cells, CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
 from bench.records.run_folder import RunFolder
-from bench.scheduling.cluster import nodes
-from bench.scheduling.deaths import Deaths
 from bench.scheduling.desk import Job
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import Home
 from bench.scheduling.kept_trial import KeptTrial
-from bench.scheduling.resources import Resources
 from bench.scheduling.stacks import bundles, stacks
 from bench.suite.planning import PlannedCell
 
@@ -49,7 +49,7 @@ def run_cells(
     run: RunFolder,
     cells: Sequence[PlannedCell],
     conditions: Conditions,
-    home: Home,
+    home: DriverNode,
     resources: Resources,
     watcher: Watcher,
 ) -> None:
@@ -72,11 +72,11 @@ def run_cells(
 
 
 def _attempt(
-    jobs: Sequence[Job], resources: Resources, home: Home, watcher: Watcher, last: bool
+    jobs: Sequence[Job], resources: Resources, home: DriverNode, watcher: Watcher, last: bool
 ) -> _Reporter:
     """Run these jobs; the reporter knows which cells are to be tried again."""
-    deaths = Deaths()
-    reporter = _Reporter(watcher, deaths, last)
+    failures = ProcessFailures()
+    reporter = _Reporter(watcher, failures, last)
     if jobs:
         fit(
             CellTrial,
@@ -85,7 +85,7 @@ def _attempt(
             retries=1,
             param_space={"job": tune.grid_search(list(jobs))},
             tuning={"max_concurrent_trials": resources.max_concurrent},
-            callbacks=[deaths, reporter],
+            callbacks=[failures, reporter],
         )
     return reporter
 
@@ -162,8 +162,8 @@ class LostProcessError(Exception):
 class _Reporter(tune.Callback):
     """Passes Tune's events on. Tune copies its callbacks to disk; the watcher stays in the driver."""
 
-    def __init__(self, watcher: Watcher, deaths: Deaths, last: bool) -> None:
-        self._watcher, self._deaths, self._last = watcher, deaths, last
+    def __init__(self, watcher: Watcher, failures: ProcessFailures, last: bool) -> None:
+        self._watcher, self._failures, self._last = watcher, failures, last
         self._finished: set[str] = set()
         self._said: set[str] = set()
         self.one_by_one: list[Job] = []
@@ -194,8 +194,8 @@ class _Reporter(tune.Callback):
             return
         ((folder, config),) = job.cells
         if folder.failure() is None:
-            reason = self._deaths.reason(trial.trial_id)
-            if self._deaths.was_for_memory(trial.trial_id):
+            reason = self._failures.reason(trial.trial_id)
+            if self._failures.was_for_memory(trial.trial_id):
                 if not self._last:
                     self.short_of_memory.append(job)
                     return

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.cluster.driver_node import DriverNode
+from bench.cluster.failures import ProcessFailures
 from bench.engine.conditions import Conditions
 from bench.engine.stacking.joint import StackError
-from bench.scheduling.deaths import Deaths
-from bench.scheduling.home import Home
 from bench.search.budget import DIED, Budget, Limits, repeated_failure
 from bench.search.finish import failure_of, write_end
 from bench.search.halving import Halving
@@ -41,10 +41,10 @@ class Assignment:
 class RunningSearch:
     """Runs the open trials of the journal, then new ones, and writes down how they end."""
 
-    def __init__(self, assignment: Assignment, home: Home, deaths: Deaths) -> None:
+    def __init__(self, assignment: Assignment, home: DriverNode, failures: ProcessFailures) -> None:
         self.search, self.journal = assignment.search, assignment.journal
         self._limits, self._progress = assignment.limits, assignment.progress
-        self._conditions, self._home, self._deaths = assignment.conditions, home, deaths
+        self._conditions, self._home, self._failures = assignment.conditions, home, failures
         self._budget = Budget(self.search, self._limits)
         self._optuna_study = OptunaStudy(self.search.space)
         self._waiting = [trial.number for trial in self._budget.paid(self.journal) if trial.outcome is None]
@@ -237,10 +237,10 @@ class RunningSearch:
             self._conclude({number: True})
             return
         self._running.discard(number)
-        if not self._is_last_attempt and (not single or self._deaths.was_for_memory(job_id)):
+        if not self._is_last_attempt and (not single or self._failures.was_for_memory(job_id)):
             self._say_if_apart(number)
             self._again.append(number)
             return
         again = ", even when it ran alone" if self._is_last_attempt else ""
         self.lost += 1
-        self._progress.lost(number, f"{DIED}: {self._deaths.reason(job_id)}{again}")
+        self._progress.lost(number, f"{DIED}: {self._failures.reason(job_id)}{again}")

@@ -14,10 +14,10 @@ from typing import Any
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
-from bench.scheduling.deaths import Deaths
+from bench.cluster.driver_node import DriverNode
+from bench.cluster.failures import ProcessFailures
+from bench.cluster.resources import Resources
 from bench.scheduling.fitting import fit
-from bench.scheduling.home import Home
-from bench.scheduling.resources import Resources
 from bench.search.running_search import Assignment, RunningSearch
 from bench.search.trainable import SearchTrainable
 
@@ -27,7 +27,7 @@ RETRIES = 2
 
 def run_searches(
     assignments: Sequence[Assignment],
-    home: Home,
+    home: DriverNode,
     resources: Resources,
     processes: int,
     seconds: float | None = None,
@@ -37,23 +37,25 @@ def run_searches(
     `seconds` is the time for all of them. Returns how many trials of each search stay open because their
     process died too often.
     """
-    deaths = Deaths()
-    searches = [RunningSearch(each, home, deaths) for each in assignments]
+    failures = ProcessFailures()
+    searches = [RunningSearch(each, home, failures) for each in assignments]
     # One more job than processes, so that a free process finds its next job waiting. Not where that job
     # would have room to run (--max-concurrent), or would use up its search's time while it waits.
     stacked = any(running.stacks for running in searches)
     waits = resources.max_concurrent != processes and not (stacked and seconds)
     turns = _Turns(searches, processes, seconds)
-    _attempt(turns, resources, home.scratch, deaths, processes + 1 if waits else processes)
+    _attempt(turns, resources, home.scratch, failures, processes + 1 if waits else processes)
     left = [running for running in searches if running.wants_another_attempt]
     for running in left:
         running.try_again()
     if left:
-        _attempt(_Turns(left, 1, None), resources, home.scratch, deaths, at_once=1)
+        _attempt(_Turns(left, 1, None), resources, home.scratch, failures, at_once=1)
     return [running.lost for running in searches]
 
 
-def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths, at_once: int) -> None:
+def _attempt(
+    turns: _Turns, resources: Resources, scratch: Path, failures: ProcessFailures, at_once: int
+) -> None:
     fit(
         SearchTrainable,
         resources,
@@ -68,7 +70,7 @@ def _attempt(turns: _Turns, resources: Resources, scratch: Path, deaths: Deaths,
             "max_concurrent_trials": at_once,
             "time_budget_s": turns.seconds,
         },
-        callbacks=[deaths],
+        callbacks=[failures],
     )
 
 

@@ -127,8 +127,8 @@ def _run(
     # The long ones first: at the end, processes wait for each other no longer than for a short one.
     pending.sort(key=lambda each: not each[0].is_long)
     # Importing Ray costs seconds, which searches with nothing to do should not pay.
-    from bench.scheduling.cluster import nodes
-    from bench.scheduling.home import open_home
+    from bench.cluster.driver_node import open_driver_node
+    from bench.cluster.nodes import nodes
     from bench.scheduling.start import start
     from bench.search.running_search import Assignment
     from bench.search.searches import run_searches
@@ -139,7 +139,7 @@ def _run(
     folder = RunFolder(pending[0][0].search.directory)
     with (
         searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view,
-        open_home(folder, request.data_root, joined=request.address is not None) as home,
+        open_driver_node(folder, request.data_root, joined=request.address is not None) as home,
     ):
         assignments = []
         for each, journal in pending:

@@ -48,8 +48,8 @@ class Session:
 
     def resources(self) -> dict[str, Any]:
         """How many trials fit, a run that asks for too much, and what the doctor says."""
-        from bench.scheduling.cluster import nodes
-        from bench.scheduling.resources import Resources
+        from bench.cluster.nodes import nodes
+        from bench.cluster.resources import Resources
 
         runs = self.folder / "runs"
         run = ["run", "--suite", self.folder / "run" / "tiny.yaml", "--out", runs]
@@ -61,7 +61,7 @@ class Session:
 
 
 if __name__ == "__main__":
-    from bench.scheduling.cluster import start_ray
+    from bench.cluster.nodes import start_ray
 
     session = Session(Path(sys.argv[1]))
     start_ray(cpus=8, gpus=1)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 from filelock import FileLock
 
+from bench.cluster import local_ray
 from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.records.files import write_json
-from bench.scheduling import head
 from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
@@ -133,7 +133,7 @@ def test_ray_is_begun_only_where_this_machine_needs_it(
         begins.append("ray")
         raise UserError("far enough")
 
-    monkeypatch.setattr(head, "begin", begin)
+    monkeypatch.setattr(local_ray, "begin", begin)
     call_bench("run", "--suite", records.suite, "--out", records.out, *options)
     assert bool(begins) == begun
 

@@ -139,7 +139,7 @@ def refusal(cluster: TwoNodes, home: Path) -> str:
         shutil.copytree(REPOSITORY / folder, changed / folder)
     with (changed / "methods" / "fedavg.py").open("a") as file:
         file.write("# edited on this machine alone\n")
-    program = "import sys; from bench.scheduling.cluster import start_ray; start_ray(sys.argv[1])"
+    program = "import sys; from bench.cluster.nodes import start_ray; start_ray(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", program, cluster.address],
         cwd=changed,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster.driver_node import open_driver_node
+from bench.cluster.resources import Resources
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
 from bench.scheduling.conditions import make_conditions
-from bench.scheduling.home import open_home
-from bench.scheduling.resources import Resources
 from bench.scheduling.stacks import bundles
 from bench.scheduling.trials import run_cells
 from bench.suite.loading import load_suite
@@ -66,7 +66,7 @@ def test_a_cell_that_fails_beside_others_fails_alone(ray_session: None, tmp_path
     cells[0] = replace(cells[0], config=impossible)
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
-    with open_home(run, None, joined=False) as home:
+    with open_driver_node(run, None, joined=False) as home:
         run_cells(run, cells, Conditions(data=home), home, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells[1:])
     assert list(log.failed_cells) == [cells[0].cell_id]
@@ -106,7 +106,7 @@ def test_a_stack_that_cannot_be_computed_says_so_and_is_computed_cell_by_cell(
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
     configs = [cell.config for cell in cells]
-    with open_home(run, None, joined=False) as home:
+    with open_driver_node(run, None, joined=False) as home:
         conditions = make_conditions(configs, cpus=1, gpus=0, together=4, home=home, executor="stacked")
         run_cells(run, cells, conditions, home, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells)

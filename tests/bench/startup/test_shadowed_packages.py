@@ -15,7 +15,7 @@ LOADS = "import bench\nbench.load('runs')"
 USES_THE_COMMAND_LINE = "from bench.cli.app import main\nmain()"
 STARTS_RAY = """
 import os
-from bench.scheduling.cluster import start_ray
+from bench.cluster.nodes import start_ray
 
 os.chdir("work")
 start_ray()

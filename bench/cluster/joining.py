@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from bench.cluster import local_ray
+from bench.cluster.ray_instances import SECONDS, Access, RayInstance, ask, use_token
 from bench.errors import UserError
-from bench.scheduling import head
-from bench.scheduling.ray_instances import SECONDS, Access, RayInstance, ask, use_token
 
 START = "start one with 'ray start --head', or leave --address out to use this machine only"
 
@@ -35,7 +35,7 @@ def shared_cluster(address: str) -> str:
 
 def _the_one_at(address: str) -> str:
     try:
-        head.reach(address)
+        local_ray.reach(address)
     except (OSError, UnicodeError) as error:  # UnicodeError: no name of a machine
         raise UserError(
             f"no Ray cluster at '{address}': {error}; give --address its address, auto, or leave it out"

@@ -17,7 +17,7 @@ from bench.records.transfer import FileUpdate, contents
 
 
 @ray.remote
-class Storeroom:
+class DataServer:
     """Reads what the driver has written, and puts data into the object store, each dataset once."""
 
     def __init__(self, data_root: Path | None, places: Mapping[str, str]) -> None:
@@ -36,8 +36,8 @@ class Storeroom:
         return [self._stored[key]]
 
 
-def open_storeroom(name: str, node: str, data_root: Path | None, places: Mapping[str, str]) -> Any:
+def start_data_server(name: str, node: str, data_root: Path | None, places: Mapping[str, str]) -> Any:
     """Start the actor on a node; it takes no CPU from the trials."""
     here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-    actor = Storeroom.options(name=name, num_cpus=0, scheduling_strategy=here)  # type: ignore[attr-defined]
+    actor = DataServer.options(name=name, num_cpus=0, scheduling_strategy=here)  # type: ignore[attr-defined]
     return actor.remote(data_root, places)

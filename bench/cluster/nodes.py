@@ -13,13 +13,13 @@ from typing import Any
 
 import ray
 
+from bench.cluster import local_ray
+from bench.cluster.joining import refuse_private, shared_cluster
+from bench.cluster.node_versions import check_versions
+from bench.cluster.ray_instances import ask
+from bench.cluster.resources import Resources, nodes_in_words
 from bench.engine.devices import gpus_per_trial
 from bench.errors import UserError
-from bench.scheduling import head
-from bench.scheduling.joining import refuse_private, shared_cluster
-from bench.scheduling.node_versions import check_versions
-from bench.scheduling.ray_instances import ask
-from bench.scheduling.resources import Resources, nodes_in_words
 from bench.startup.shadowed_packages import refuse_packages_in
 
 _known_shared: set[str] = set()
@@ -73,7 +73,7 @@ def _current_address() -> str:
 
 def _start(cpus: int | None, gpus: float | None) -> None:
     """Connect to the Ray that was begun beside the imports, or else start it now."""
-    if began := head.address():
+    if began := local_ray.address():
         with suppress(ConnectionError):  # it has died just now
             _connect(began)
             return

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import ray
 
+from bench.cluster.data_server import start_data_server
+from bench.cluster.driver_node import SCRATCH, DriverNode, open_driver_node, remove_abandoned
 from bench.config.cell import CellConfig
 from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
@@ -25,9 +27,7 @@ from bench.records.run_folder import RunFolder
 from bench.records.transfer import contents
 from bench.scheduling import trials
 from bench.scheduling.desk import Desk, Job
-from bench.scheduling.home import SCRATCH, Home, open_home, remove_abandoned
 from bench.scheduling.kept_trial import NEWS
-from bench.scheduling.storeroom import open_storeroom
 from bench.suite.planning import plan_cells
 from tests.kit.cli import result_of, rounds_of
 from tests.kit.tune import suite
@@ -41,10 +41,10 @@ def config() -> CellConfig:
 
 
 @pytest.fixture
-def elsewhere(ray_session: None, bench_cache: Path) -> Iterator[Home]:
+def elsewhere(ray_session: None, bench_cache: Path) -> Iterator[DriverNode]:
     node = ray.get_runtime_context().get_node_id()
-    room = open_storeroom("storeroom", node, None, {"BENCH_CACHE": str(bench_cache)})
-    yield Home("elsewhere", Path("/nowhere"), {}, "storeroom")
+    room = start_data_server("storeroom", node, None, {"BENCH_CACHE": str(bench_cache)})
+    yield DriverNode("elsewhere", Path("/nowhere"), {}, "storeroom")
     ray.kill(room)
 
 
@@ -63,7 +63,7 @@ def advance(run: CellRun, rounds: int) -> None:
 
 
 def test_a_cell_is_begun_by_one_process_and_finished_by_another(
-    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+    elsewhere: DriverNode, config: CellConfig, tmp_path: Path, own_place: Path
 ) -> None:
     """The second has only what the first has delivered; the data come from the object store."""
     conditions = Conditions(checkpoint_seconds=1e-9, data=elsewhere)
@@ -87,7 +87,7 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
 
 @pytest.mark.parametrize("at_home", [True, False])
 def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
-    at_home: bool, elsewhere: Home, tmp_path: Path, own_place: Path, monkeypatch: pytest.MonkeyPatch
+    at_home: bool, elsewhere: DriverNode, tmp_path: Path, own_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its checkpoint stays in the process's folder until it is opened, while news of the others go out."""
     monkeypatch.setattr(trials, "REPORT_SECONDS", 0.001)
@@ -112,7 +112,7 @@ def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
     assert kept.recorded().startswith(before), "it began again"
 
 
-def test_data_are_mapped_from_the_object_store(elsewhere: Home, config: CellConfig) -> None:
+def test_data_are_mapped_from_the_object_store(elsewhere: DriverNode, config: CellConfig) -> None:
     prepared = elsewhere.prepared(config)
     again = elsewhere.prepared(config)
     assert prepared is not None and again is not None
@@ -123,14 +123,14 @@ def test_data_are_mapped_from_the_object_store(elsewhere: Home, config: CellConf
     assert one.ctypes.data == other.ctypes.data, "the same memory"
 
 
-def test_an_error_of_the_storeroom_is_a_sentence(elsewhere: Home, config: CellConfig) -> None:
+def test_an_error_of_the_storeroom_is_a_sentence(elsewhere: DriverNode, config: CellConfig) -> None:
     dataset = config.dataset.model_copy(update={"name": "no_such_data"})
     with pytest.raises(UserError, match=r"^unknown dataset 'no_such_data'"):
         elsewhere.prepared(config.model_copy(update={"dataset": dataset}))
 
 
 def test_a_node_that_joined_with_other_code_is_named(
-    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+    elsewhere: DriverNode, config: CellConfig, tmp_path: Path, own_place: Path
 ) -> None:
     late = replace(elsewhere, versions={**code_versions(), "torch": "0.1"})
     kept = CellFolder(tmp_path / "kept")
@@ -144,7 +144,7 @@ def test_a_node_that_joined_with_other_code_is_named(
 
 
 def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
-    elsewhere: Home, config: CellConfig, tmp_path: Path, own_place: Path
+    elsewhere: DriverNode, config: CellConfig, tmp_path: Path, own_place: Path
 ) -> None:
     killed = own_place / f"{SCRATCH}killed"
     killed.mkdir()
@@ -161,7 +161,7 @@ def test_at_home_nothing_is_copied_and_nothing_is_left(
     ray_session: None, config: CellConfig, tmp_path: Path
 ) -> None:
     run = RunFolder(tmp_path)
-    with open_home(run, None, joined=False) as home:
+    with open_driver_node(run, None, joined=False) as home:
         assert home.is_here and home.prepared(config) is None
         desk = Desk(Job([(run.cell("cells/one"), config)], Conditions(), home))
         ((folder, _),) = desk.cells

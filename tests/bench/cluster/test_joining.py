@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster import joining, ray_instances
 from bench.errors import UserError
-from bench.scheduling import joining, ray_instances
 from tests.kit.cli import environment, kill_session
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -23,7 +23,7 @@ RAY = Path(sys.executable).with_name("ray")
 PRIVATE = """
 import ray
 from bench.errors import UserError
-from bench.scheduling.cluster import start_ray
+from bench.cluster.nodes import start_ray
 
 start_ray(cpus=1)
 print(ray.get_runtime_context().gcs_address, flush=True)
@@ -37,7 +37,7 @@ input()
 SESSION = """
 import json, os, subprocess, sys
 from bench.errors import UserError
-from bench.scheduling.joining import shared_cluster
+from bench.cluster.joining import shared_cluster
 from tests.kit.cli import wait_until
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import ActorDiedError, NodeDiedError, OutOfMemoryError, RayActorError
 
-from bench.scheduling.deaths import Deaths, reason_of_death
+from bench.cluster.failures import ProcessFailures, reason_of_failure
 
 KILLED_FOR_MEMORY = """Task was killed due to the node running low on memory.
 Memory on the node (IP: 192.0.2.7, ID: 5a6f) where the task (actor ID: 0dd7, name=CellTrial, pid=27, \
@@ -53,15 +53,15 @@ ModuleNotFoundError: No module named 'my_methods'
     ],
 )
 def test_reasons(text: str, expected: str) -> None:
-    assert reason_of_death(text) == expected
+    assert reason_of_failure(text) == expected
 
 
 def test_the_last_failure_counts(tmp_path: Path) -> None:
     """Tune appends every failure of a trial to one file."""
     file = tmp_path / "error.txt"
     file.write_text(f"Failure # 1 (noon)\n{LOST_NODE}\nFailure # 2 (one)\n{KILLED_FOR_MEMORY}\n")
-    deaths = Deaths()
+    failures = ProcessFailures()
     trials = [SimpleNamespace(trial_id=name, error_file=path) for name, path in (("a", None), ("b", file))]
-    deaths.on_step_begin(1, trials)
-    assert deaths.was_for_memory("b") and "192.0.2.7" in deaths.reason("b")
-    assert not deaths.was_for_memory("a") and deaths.text("a") == deaths.text("unknown") == ""
+    failures.on_step_begin(1, trials)
+    assert failures.was_for_memory("b") and "192.0.2.7" in failures.reason("b")
+    assert not failures.was_for_memory("a") and failures.text("a") == failures.text("unknown") == ""

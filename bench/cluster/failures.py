@@ -18,7 +18,7 @@ _LOST_NODE = re.compile(r"node has died|node is dead|node died|node was (termina
 _ADDRESS = re.compile(r"\bIP: ?([0-9a-f.:]+)")
 
 
-class Deaths(tune.Callback):
+class ProcessFailures(tune.Callback):
     """Knows the trials, and why the last attempt at one of them came to nothing."""
 
     def __init__(self) -> None:
@@ -43,10 +43,10 @@ class Deaths(tune.Callback):
 
     def reason(self, trial_id: str) -> str:
         """One sentence."""
-        return reason_of_death(self.text(trial_id))
+        return reason_of_failure(self.text(trial_id))
 
 
-def reason_of_death(text: str) -> str:
+def reason_of_failure(text: str) -> str:
     """Ray's many words about the end of a process, in one sentence."""
     if _SHORT_OF_MEMORY.search(text):
         address = _ADDRESS.search(text)

@@ -17,6 +17,8 @@ from filelock import FileLock, Timeout
 from ray.exceptions import RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from bench.cluster.data_server import start_data_server
+from bench.cluster.node_versions import compare_versions
 from bench.config.cell import CellConfig
 from bench.data.base import data_root
 from bench.data.cache import cache_root
@@ -25,8 +27,6 @@ from bench.records.cell_folder import CellFolder
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
 from bench.records.transfer import FileUpdate, contents
-from bench.scheduling.node_versions import compare_versions
-from bench.scheduling.storeroom import open_storeroom
 
 TIDY_SECONDS = 10.0
 SCRATCH = "bench-cells-"
@@ -34,7 +34,7 @@ SCRATCH = "bench-cells-"
 
 
 @dataclass(frozen=True)
-class Home:
+class DriverNode:
     """How a process of a run gets at what is on the driver's node."""
 
     node: str
@@ -43,7 +43,7 @@ class Home:
     """A folder on the run folder's own disk, removed when the run ends."""
     places: Mapping[str, str]
     """The environment variables by which the driver finds its cache and its data."""
-    storeroom: str = ""
+    data_server: str = ""
     """The name of the actor that answers processes on other nodes; empty where there are none."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of the driver's code; empty where there are no other nodes."""
@@ -77,9 +77,9 @@ class Home:
         return cast(PreparedData, ray.get(reference))
 
     def _answer(self, question: str, subject: object) -> Any:
-        """What the storeroom says; its errors are raised as if they had happened here."""
+        """What the data_server says; its errors are raised as if they had happened here."""
         try:
-            return ray.get(getattr(ray.get_actor(self.storeroom), question).remote(subject))
+            return ray.get(getattr(ray.get_actor(self.data_server), question).remote(subject))
         except RayTaskError as error:
             raise error.cause from None
 
@@ -110,7 +110,7 @@ def _places() -> dict[str, str]:
 
 
 @contextmanager
-def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]:
+def open_driver_node(run: RunFolder, root: Path | None, joined: bool) -> Iterator[DriverNode]:
     """Home for the duration of a run; in a cluster that was joined, with somebody who answers other nodes."""
     node = ray.get_runtime_context().get_node_id()
     joined = joined or sum(each["Alive"] for each in ray.nodes()) > 1
@@ -118,11 +118,11 @@ def open_home(run: RunFolder, root: Path | None, joined: bool) -> Iterator[Home]
     with run.scratch() as scratch:
         places = _places()
         root = root.absolute() if root else None
-        storeroom = open_storeroom(name, node, root, places) if joined else None
+        data_server = start_data_server(name, node, root, places) if joined else None
         try:
-            yield Home(node, scratch, places, name, code_versions() if joined else {})
+            yield DriverNode(node, scratch, places, name, code_versions() if joined else {})
         finally:
-            if storeroom is not None:
+            if data_server is not None:
                 with suppress(Exception):  # whatever it is that a Ray without its head raises
-                    ray.kill(storeroom)
+                    ray.kill(data_server)
                     _tidy(node)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bench.cluster import liveness
 from bench.errors import UserError
-from bench.scheduling import watch
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -20,12 +20,12 @@ def test_a_run_ends_even_if_somebody_swallows_the_first_interruption(
 ) -> None:
     """In the foreground, and in the background, where shells have Ctrl-C ignored."""
     before = signal.signal(signal.SIGINT, handler)
-    monkeypatch.setattr(watch, "SECONDS", 0.01)
-    monkeypatch.setattr(watch, "AGAIN", 0.01)
-    monkeypatch.setattr(watch, "_alive", lambda node: False)
+    monkeypatch.setattr(liveness, "SECONDS", 0.01)
+    monkeypatch.setattr(liveness, "AGAIN", 0.01)
+    monkeypatch.setattr(liveness, "_alive", lambda node: False)
     swallowed = 0
     try:
-        with pytest.raises(UserError, match="Ray has died"), watch.watched():
+        with pytest.raises(UserError, match="Ray has died"), liveness.watched():
             while True:
                 try:
                     time.sleep(0.1)

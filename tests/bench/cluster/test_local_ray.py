@@ -19,27 +19,27 @@ from tests.kit.kills import members
 pytestmark = pytest.mark.xdist_group("ray")
 
 USES_IT = """
-from bench.scheduling import head
-head.begin()
-head.begin()  # as a command does that finds out twice that it needs Ray
-from bench.scheduling.cluster import start_ray
+from bench.cluster import local_ray
+local_ray.begin()
+local_ray.begin()  # as a command does that finds out twice that it needs Ray
+from bench.cluster.nodes import start_ray
 start_ray()
 print("ready", flush=True)
 input()
 """
 WAITS_BEFORE_IT_USES_IT = """
-from bench.scheduling import head
-head.begin()
-assert head.address()
+from bench.cluster import local_ray
+local_ray.begin()
+assert local_ray.address()
 print("ready", flush=True)
 input()
-from bench.scheduling.cluster import start_ray
+from bench.cluster.nodes import start_ray
 start_ray()
 print("ready", flush=True)
 """
 MAKES_A_MISTAKE = """
-from bench.scheduling import head
-head.begin()
+from bench.cluster import local_ray
+local_ray.begin()
 print("ready", flush=True)
 input()
 """
@@ -69,7 +69,7 @@ def test_ray_is_started_once_in_a_process_of_its_own_and_ends_with_the_driver(en
     with _driver(USES_IT) as driver:
         (raylet,) = members(driver.pid, "raylet")
         starter = psutil.Process(raylet).parent()
-        assert starter is not None and "bench.scheduling.head" in starter.cmdline()
+        assert starter is not None and "bench.cluster.local_ray" in starter.cmdline()
         if end == "killed":
             driver.kill()
             driver.wait()
@@ -103,17 +103,17 @@ def test_a_driver_that_ends_while_ray_starts_leaves_nothing_behind() -> None:
 def test_where_it_cannot_be_started_there_is_no_address() -> None:
     program = f"""
 import sys
-from bench.scheduling import head
-print(head.address())
+from bench.cluster import local_ray
+print(local_ray.address())
 sys.executable = {shutil.which("false")!r}
-head.begin()
-print(head.address())
+local_ray.begin()
+print(local_ray.address())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "None\nNone\n"
 
 
 def test_a_process_that_has_imported_ray_starts_it_by_itself() -> None:
-    program = "import ray\nfrom bench.scheduling import head\nhead.begin()\nprint(head.address())"
+    program = "import ray\nfrom bench.scheduling import head\nhead.begin()\nprint(local_ray.address())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"

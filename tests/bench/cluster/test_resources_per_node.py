@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.scheduling.resources import Resources, nodes_in_words
+from bench.cluster.resources import Resources, nodes_in_words
 
 SMALL = {"CPU": 1.0}
 LARGE = {"CPU": 4.0}
