@@ -118,9 +118,9 @@ def search_seconds(folder: Path) -> float:
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
-    with open_driver_node(RunFolder(search.directory), None, joined=False) as home:
-        assignment = Assignment(search, search.journal(), limits, Conditions(data=home), Silent())
-        run_searches([assignment], home, Resources(), AT_ONCE)
+    with open_driver_node(RunFolder(search.directory), None, joined=False) as driver_node:
+        assignment = Assignment(search, search.journal(), limits, Conditions(data=driver_node), Silent())
+        run_searches([assignment], driver_node, Resources(), AT_ONCE)
     taken = time.monotonic() - started
     assert [trial.outcome for trial in search.journal().trials] == ["finished"] * TRIALS
     return taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from bench.scheduling.progress import Item, View, Words
+from bench.observer import Item, View, Words
 
 
 class QuietView:

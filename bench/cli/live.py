@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.cli.console import BenchConsole
-from bench.scheduling.progress import Item, Words
+from bench.observer import Item, Words
 
 SHOWN = 12
 """Running cells in the live view."""

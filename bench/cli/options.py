@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from bench.cli.request_options import ROOT_VARIABLE, TUNED_ALONE
 from bench.request import help_of
 from bench.runs.request import BOTH
-from bench.scheduling.request import ComputingRequest
+from bench.trials.request import ComputingRequest
 
 if TYPE_CHECKING:
     from bench.cli.console import BenchConsole

@@ -93,9 +93,9 @@ def remove_abandoned() -> None:
             file.unlink()
 
 
-def _tidy(home: str) -> None:
+def _tidy(driver_node: str) -> None:
     """Remove what killed processes left on other nodes; a node that does not answer at once is left alone."""
-    there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != home]
+    there = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != driver_node]
     places = [NodeAffinitySchedulingStrategy(node_id=node, soft=False) for node in there]
     pending = [remove_abandoned.options(scheduling_strategy=place).remote() for place in places]
     if pending:

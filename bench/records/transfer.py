@@ -1,7 +1,7 @@
 """What a cell leaves behind, on its way from the process that computes it to the driver, who writes it.
 
 A process works in a scratch folder of its own. What is new there goes to the driver in a `FileUpdate`, and the
-driver puts it into the cell's folder; a process that resumes a cell gets a parcel with what is there.
+driver puts it into the cell's folder; a process that resumes a cell gets a update with what is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.records.checkpoints import latest_checkpoint, whole_checkpoint, write
 from bench.records.files import replacing, write_atomically
 
 Content = bytes | Path
-"""The bytes of a file, or its path on a disk that sender and receiver share; it is moved from there."""
+"""The bytes of a file, or its path on a disk that sender and writer share; it is moved from there."""
 
 CONFIG, ERROR, RESULT, ROUNDS, CHECKPOINT = (
     "config.json",
@@ -53,7 +53,7 @@ class FileUpdate:
     def deliver(self, folder: CellFolder, config: CellConfig | None) -> None:
         """Put everything in its place; the result comes last, as its presence means done.
 
-        The first parcel of a process comes with the configuration.
+        The first update of a process comes with the configuration.
         """
         if config is not None:
             folder.open(config)
@@ -108,7 +108,7 @@ class FileUpdates:
     def pack(self) -> FileUpdate:
         folder = self.folder
         lines = self._new_lines()
-        parcel = FileUpdate(
+        update = FileUpdate(
             first=self._first,
             offset=self._packed,
             rounds=lines,
@@ -118,10 +118,10 @@ class FileUpdates:
             result=self._ending(RESULT),
         )
         self._first, self._packed = False, self._packed + len(lines)
-        return parcel
+        return update
 
     def _ending(self, name: str) -> bytes | None:
-        """The content of such a file, if it is news; it stays, as the process may look at it."""
+        """The content of such a file, if it is updates; it stays, as the process may look at it."""
         content = _bytes(self.folder.path / name)
         known = self._endings.get(name)
         self._endings[name] = content

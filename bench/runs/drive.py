@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.observer import Item, Observer, View
 from bench.records.files import inside
 from bench.records.lock import alone, one_of
 from bench.records.run_folder import RunFolder
@@ -14,11 +15,10 @@ from bench.records.schema import PlannedRecord
 from bench.runs.partition_record import partition_record
 from bench.runs.plan import Plan
 from bench.runs.request import RunRequest
-from bench.scheduling.conditions import make_conditions
-from bench.scheduling.progress import Item, Observer, View
 from bench.suite.planning import PlannedCell
 from bench.tracking.background import Background
 from bench.tracking.tracker import Tracker
+from bench.trials.conditions import make_conditions
 
 if TYPE_CHECKING:  # importing Ray costs seconds, which a run with nothing to do should not pay
     from bench.cluster.resources import Resources
@@ -57,7 +57,7 @@ def drive(
 def _resources(cells: Sequence[PlannedCell], request: RunRequest, observer: Observer) -> Resources:
     """What a trial has, once Ray has started."""
     from bench.cluster.nodes import nodes
-    from bench.scheduling.start import start
+    from bench.trials.start import start
 
     resources = start(request, (cell.config for cell in cells), observer.say)
     if len(nodes()) > 1:
@@ -74,22 +74,22 @@ def _compute(
     watcher: _Watcher,
 ) -> None:
     from bench.cluster.driver_node import open_driver_node
-    from bench.scheduling.trials import run_cells
+    from bench.trials.cell_trials import run_cells
 
-    with open_driver_node(folder, request.data_root, joined=request.address is not None) as home:
+    with open_driver_node(folder, request.data_root, joined=request.address is not None) as driver_node:
         conditions = make_conditions(
             [cell.config for cell in cells],
             cpus=resources.cpus,
             gpus=resources.gpus or 0.0,
             together=together,
-            home=home,
+            driver_node=driver_node,
             data_root=request.data_root,
             executor=request.executor,
             hosts=request.hosts_per_trial,
             checkpoint_seconds=request.checkpoint_every,
             keep_model=request.keep_model,
         )
-        run_cells(folder, cells, conditions, home, resources, watcher)
+        run_cells(folder, cells, conditions, driver_node, resources, watcher)
 
 
 def _held(plan: Plan) -> AbstractContextManager[None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from bench.errors import UserError
 from bench.request import Option, at_least
 from bench.runs.shard import parse_shard
-from bench.scheduling.request import ComputingRequest, SuiteRequest
+from bench.trials.request import ComputingRequest, SuiteRequest
 
 if TYPE_CHECKING:
     from bench.cluster.resources import Resources

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engine.executors import cells_at_once
+from bench.observer import Observer
 from bench.records.files import check_writable
 from bench.records.lock import in_turn
 from bench.records.reader import Run, load_run
@@ -17,7 +18,6 @@ from bench.runs.estimates import estimate
 from bench.runs.plan import Plan, plan_of
 from bench.runs.preview import in_words
 from bench.runs.request import RunRequest
-from bench.scheduling.progress import Observer
 from bench.suite.planning import PlannedCell
 from bench.tracking.tracker import Tracker, TrackingError
 from bench.words import counted

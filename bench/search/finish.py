@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
+from bench.observer import Observer
 from bench.records.provenance import commit
-from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search

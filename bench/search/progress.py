@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from bench.scheduling.progress import Item, Observer, View, Words
+from bench.observer import Item, Observer, View, Words
 from bench.search.budget import Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from bench.errors import UserError
 from bench.request import Option, at_least
-from bench.scheduling.request import ComputingRequest, SuiteRequest
 from bench.search.budget import Limits
+from bench.trials.request import ComputingRequest, SuiteRequest
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 ALL = "all"

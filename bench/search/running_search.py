@@ -41,10 +41,10 @@ class Assignment:
 class RunningSearch:
     """Runs the open trials of the journal, then new ones, and writes down how they end."""
 
-    def __init__(self, assignment: Assignment, home: DriverNode, failures: ProcessFailures) -> None:
+    def __init__(self, assignment: Assignment, driver_node: DriverNode, failures: ProcessFailures) -> None:
         self.search, self.journal = assignment.search, assignment.journal
         self._limits, self._progress = assignment.limits, assignment.progress
-        self._conditions, self._home, self._failures = assignment.conditions, home, failures
+        self._conditions, self._driver_node, self._failures = assignment.conditions, driver_node, failures
         self._budget = Budget(self.search, self._limits)
         self._optuna_study = OptunaStudy(self.search.space)
         self._waiting = [trial.number for trial in self._budget.paid(self.journal) if trial.outcome is None]
@@ -162,7 +162,7 @@ class RunningSearch:
         ]
         numbers = tuple(trial.number for trial in trials)
         halving = self._halving_so_far() if self.stacks else None
-        return SearchJob(cells, self._conditions, self._home, numbers, halving)
+        return SearchJob(cells, self._conditions, self._driver_node, numbers, halving)
 
     def _halving_so_far(self) -> Halving | None:
         """Early stops that know all ended trials; None if the search has no early stops."""

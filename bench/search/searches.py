@@ -17,9 +17,9 @@ from ray.tune.search import Searcher
 from bench.cluster.driver_node import DriverNode
 from bench.cluster.failures import ProcessFailures
 from bench.cluster.resources import Resources
-from bench.scheduling.fitting import fit
 from bench.search.running_search import Assignment, RunningSearch
 from bench.search.trainable import SearchTrainable
+from bench.trials.tuner import fit
 
 RETRIES = 2
 """How often a job is retried whose process dies or raises; it resumes from its checkpoints."""
@@ -27,7 +27,7 @@ RETRIES = 2
 
 def run_searches(
     assignments: Sequence[Assignment],
-    home: DriverNode,
+    driver_node: DriverNode,
     resources: Resources,
     processes: int,
     seconds: float | None = None,
@@ -38,18 +38,18 @@ def run_searches(
     process died too often.
     """
     failures = ProcessFailures()
-    searches = [RunningSearch(each, home, failures) for each in assignments]
+    searches = [RunningSearch(each, driver_node, failures) for each in assignments]
     # One more job than processes, so that a free process finds its next job waiting. Not where that job
     # would have room to run (--max-concurrent), or would use up its search's time while it waits.
     stacked = any(running.stacks for running in searches)
     waits = resources.max_concurrent != processes and not (stacked and seconds)
     turns = _Turns(searches, processes, seconds)
-    _attempt(turns, resources, home.scratch, failures, processes + 1 if waits else processes)
+    _attempt(turns, resources, driver_node.scratch, failures, processes + 1 if waits else processes)
     left = [running for running in searches if running.wants_another_attempt]
     for running in left:
         running.try_again()
     if left:
-        _attempt(_Turns(left, 1, None), resources, home.scratch, failures, at_once=1)
+        _attempt(_Turns(left, 1, None), resources, driver_node.scratch, failures, at_once=1)
     return [running.lost for running in searches]
 
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from ray import tune
 
 from bench.engine.cell_stack import Cells
-from bench.scheduling.desk import Job
-from bench.scheduling.kept_trial import KeptTrial
-from bench.scheduling.trials import REPORT_SECONDS
 from bench.search.halving import Halving
 from bench.search.trial import DivergedError, TrialBatch
+from bench.trials.cell_trials import REPORT_SECONDS
+from bench.trials.scratch import Job
+from bench.trials.trainable import CellTrainable
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TrialUpdate(NamedTuple):
     failed: bool
 
 
-class SearchTrainable(KeptTrial):
+class SearchTrainable(CellTrainable):
     """Advances trials until one is measured or ends, or for a second."""
 
     job: SearchJob

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.engine.executors import cells_at_once
+from bench.observer import Observer
 from bench.records.files import check_writable
 from bench.records.lock import alone
 from bench.records.run_folder import RunFolder
-from bench.scheduling.conditions import make_conditions
-from bench.scheduling.progress import Observer
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.checks import check_search
 from bench.search.finish import Conclusions, settle
@@ -24,6 +23,7 @@ from bench.search.request import TuneRequest
 from bench.search.tracking import SearchTracker
 from bench.search.tuned import Tuned
 from bench.tracking.background import Background
+from bench.trials.conditions import make_conditions
 from methods.core.optional import MakesSamples
 
 EXECUTOR = "auto"
@@ -129,9 +129,9 @@ def _run(
     # Importing Ray costs seconds, which searches with nothing to do should not pay.
     from bench.cluster.driver_node import open_driver_node
     from bench.cluster.nodes import nodes
-    from bench.scheduling.start import start
     from bench.search.running_search import Assignment
     from bench.search.searches import run_searches
+    from bench.trials.start import start
 
     configs = (cell.config for each, _ in pending for cell in each.search.cells({}))
     resources = start(request, configs, observer.say)
@@ -139,7 +139,7 @@ def _run(
     folder = RunFolder(pending[0][0].search.directory)
     with (
         searches_view([(each.search, journal) for each, journal in pending], limits, observer) as view,
-        open_driver_node(folder, request.data_root, joined=request.address is not None) as home,
+        open_driver_node(folder, request.data_root, joined=request.address is not None) as driver_node,
     ):
         assignments = []
         for each, journal in pending:
@@ -150,13 +150,15 @@ def _run(
                 cpus=resources.cpus,
                 gpus=resources.gpus or 0.0,
                 together=each.together,
-                home=home,
+                driver_node=driver_node,
                 data_root=request.data_root,
                 executor=EXECUTOR,
                 checkpoint_seconds=request.checkpoint_every,
             )
             assignments.append(Assignment(each.search, journal, limits, conditions, progress))
-        lost = run_searches(assignments, home, resources, resources.at_once(nodes()), request.seconds())
+        lost = run_searches(
+            assignments, driver_node, resources, resources.at_once(nodes()), request.seconds()
+        )
     losses = {each.search.directory: count for (each, _), count in zip(pending, lost, strict=True)}
     return [losses.get(each.search.directory, 0) for each in checked]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from bench.request import Option, Request, above_zero, at_least, help_of
-from bench.scheduling.request import ComputingRequest
+from bench.trials.request import ComputingRequest
 
 
 @dataclass(frozen=True)

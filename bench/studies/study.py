@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.observer import Observer
 from bench.records.files import check_writable
 from bench.runs.run import run
-from bench.scheduling.progress import Observer
 from bench.search.checks import check_search
 from bench.search.plan import Search, searches_of
 from bench.search.tune import tune

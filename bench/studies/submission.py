@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UserError
+from bench.observer import Observer
 from bench.records.reader import CellRecord, Run, load_run
 from bench.records.results_file import (
     LARGEST_SD,
@@ -18,7 +19,6 @@ from bench.records.results_file import (
 )
 from bench.records.round_columns import columns_of
 from bench.records.run_folder import find_run
-from bench.scheduling.progress import Observer
 from bench.studies.consistency import inconsistencies
 from bench.studies.results_request import SubmitRequest
 from bench.words import counted

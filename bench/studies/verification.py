@@ -13,16 +13,16 @@ from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.errors import UserError
 from bench.models import MODELS
+from bench.observer import Observer
 from bench.records.cell_folder import CellFolder
 from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result, RoundRecord
-from bench.scheduling.conditions import make_conditions
-from bench.scheduling.progress import Observer
 from bench.studies.consistency import inconsistencies
 from bench.studies.results_request import VerifyRequest
 from bench.suite.methods import METHODS, code_digest
+from bench.trials.conditions import make_conditions
 
 ASSUMED_SD = 1.0
 """Points of AVG: the standard deviation of reruns on another kind of machine, where it was not measured."""

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bench.cli.console import BenchConsole
 from bench.cli.live import ConsoleObserver
-from bench.scheduling.progress import Item
+from bench.observer import Item
 
 NASTY = "[/red] [link=x] \x1b[2J\x1b]0;title\x07 \u202e \x9b31m"
 HARMFUL = ("\x1b[2J", "\x1b]0", "\x07", "\u202e", "\x9b")

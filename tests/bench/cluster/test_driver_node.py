@@ -1,6 +1,6 @@
 """A process on another node than the driver's: records go by value, and what it lacks it is given.
 
-Ray runs on one node here; a home with another node's id is elsewhere for every process.
+Ray runs on one node here; a driver_node with another node's id is elsewhere for every process.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bench.records.cell_folder import CellFolder
 from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
 from bench.records.transfer import contents
-from bench.scheduling import trials
-from bench.scheduling.desk import Desk, Job
-from bench.scheduling.kept_trial import NEWS
 from bench.suite.planning import plan_cells
+from bench.trials import cell_trials
+from bench.trials.scratch import Job, ScratchFolders
+from bench.trials.trainable import UPDATES
 from tests.kit.cli import result_of, rounds_of
 from tests.kit.tune import suite
 
@@ -70,30 +70,34 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
     kept = CellFolder(tmp_path / "kept")
     job = Job([(kept, config)], conditions, elsewhere)
     for rounds in (2, config.training.rounds - 2):
-        desk = Desk(job)
-        ((folder, _),) = desk.cells
+        scratch = ScratchFolders(job)
+        ((folder, _),) = scratch.cells
         assert own_place in folder.path.parents
         advance(CellRun(folder, config, conditions), rounds)
-        for news in desk.news():
-            news.parcel.deliver(news.folder, news.config)
-        desk.clear()
+        for updates in scratch.updates():
+            updates.update.deliver(updates.folder, updates.config)
+        scratch.clear()
         assert list(own_place.iterdir()) == []
     alone = CellRun(CellFolder(tmp_path / "alone"), config, Conditions())
     advance(alone, config.training.rounds)
     assert rounds_of(kept.path) == rounds_of(alone.folder.path)
     assert result_of(kept.path) == result_of(alone.folder.path)
-    assert Desk(job).news() == [], "it was done"
+    assert ScratchFolders(job).updates() == [], "it was done"
 
 
 @pytest.mark.parametrize("at_home", [True, False])
 def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
-    at_home: bool, elsewhere: DriverNode, tmp_path: Path, own_place: Path, monkeypatch: pytest.MonkeyPatch
+    on_driver_node: bool,
+    elsewhere: DriverNode,
+    tmp_path: Path,
+    own_place: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its checkpoint stays in the process's folder until it is opened, while news of the others go out."""
-    monkeypatch.setattr(trials, "REPORT_SECONDS", 0.001)
+    """Its checkpoint stays in the process's folder until it is opened, while updates of the others go out."""
+    monkeypatch.setattr(cell_trials, "REPORT_SECONDS", 0.001)
     here = replace(elsewhere, node=ray.get_runtime_context().get_node_id(), scratch=own_place)
-    home = here if at_home else elsewhere
-    conditions = Conditions(checkpoint_seconds=1e-9, data=home)
+    driver_node = here if on_driver_node else elsewhere
+    conditions = Conditions(checkpoint_seconds=1e-9, data=driver_node)
     configs = [cell.config for cell in plan_cells(suite(seeds=2))]
     cells = [(CellFolder(tmp_path / f"{config.seed}"), config) for config in configs]
     kept, config = cells[1]
@@ -101,12 +105,12 @@ def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
     advance(interrupted, 2)
     contents(interrupted.folder).deliver(kept, config)
     before = kept.recorded()
-    trial = trials.CellTrial({"job": Job(cells, conditions, home, stacks=[1, 1])})
+    trial = cell_trials.CellTrial({"job": Job(cells, conditions, driver_node, stacks=[1, 1])})
     report: dict[str, Any] = {}
     while not report.get("done"):
         report = trial.step()
-        for news in report[NEWS]:
-            news.parcel.deliver(news.folder, news.config)
+        for updates in report[UPDATES]:
+            updates.update.deliver(updates.folder, updates.config)
     trial.cleanup()
     assert len(kept.rounds()) == config.training.rounds, "and the record is that of the result"
     assert kept.recorded().startswith(before), "it began again"
@@ -134,9 +138,9 @@ def test_a_node_that_joined_with_other_code_is_named(
 ) -> None:
     late = replace(elsewhere, versions={**code_versions(), "torch": "0.1"})
     kept = CellFolder(tmp_path / "kept")
-    trial = trials.CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
-    for news in trial.step()[NEWS]:
-        news.parcel.deliver(news.folder, news.config)
+    trial = cell_trials.CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
+    for updates in trial.step()[UPDATES]:
+        updates.update.deliver(updates.folder, updates.config)
     assert "has torch" in (kept.failure() or "") and "the driver's machine has 0.1" in (kept.failure() or "")
     with pytest.raises(UserError, match="install the same version on both"):
         trial.step()
@@ -149,25 +153,25 @@ def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
     killed = own_place / f"{SCRATCH}killed"
     killed.mkdir()
     killed.with_suffix(".lock").touch()
-    desk = Desk(Job([(CellFolder(tmp_path / "kept"), config)], Conditions(), elsewhere))
+    scratch = ScratchFolders(Job([(CellFolder(tmp_path / "kept"), config)], Conditions(), elsewhere))
     # here, as this process has another place for temporary files than Ray's
     remove_abandoned._function()  # type: ignore[attr-defined]
     assert not killed.exists()
-    assert all(folder.path.is_dir() for folder, _ in desk.cells)
-    desk.clear()
+    assert all(folder.path.is_dir() for folder, _ in scratch.cells)
+    scratch.clear()
 
 
 def test_at_home_nothing_is_copied_and_nothing_is_left(
     ray_session: None, config: CellConfig, tmp_path: Path
 ) -> None:
     run = RunFolder(tmp_path)
-    with open_driver_node(run, None, joined=False) as home:
-        assert home.is_here and home.prepared(config) is None
-        desk = Desk(Job([(run.cell("cells/one"), config)], Conditions(), home))
-        ((folder, _),) = desk.cells
+    with open_driver_node(run, None, joined=False) as driver_node:
+        assert driver_node.is_here and driver_node.prepared(config) is None
+        scratch = ScratchFolders(Job([(run.cell("cells/one"), config)], Conditions(), driver_node))
+        ((folder, _),) = scratch.cells
         advance(CellRun(folder, config, Conditions()), config.training.rounds)
-        (news,) = desk.news()
-        assert all(isinstance(content, Path) for content in news.parcel.files.values())
-        news.parcel.deliver(news.folder, news.config)
+        (updates,) = scratch.updates()
+        assert all(isinstance(content, Path) for content in updates.update.files.values())
+        updates.update.deliver(updates.folder, updates.config)
         assert run.cell("cells/one").is_done
     assert [entry.name for entry in tmp_path.iterdir()] == ["cells"]

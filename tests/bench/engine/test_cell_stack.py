@@ -13,9 +13,9 @@ from bench.engine.clock import Clock
 from bench.engine.conditions import Conditions
 from bench.engine.executors import cells_at_once
 from bench.records.cell_folder import CellFolder
-from bench.scheduling.stacks import stacks
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
+from bench.trials.bundles import stacks
 from tests.kit.cell_stacks import (
     ROUNDS,
     Choosy,

@@ -1,4 +1,4 @@
-"""What a cell leaves behind travels in parcels, and ends up as if it had been written in place."""
+"""What a cell leaves behind travels in updates, and ends up as if it had been written in place."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def files(folder: CellFolder) -> dict[str, bytes]:
 def test_the_folder_is_the_same_as_if_it_had_been_written_in_place(
     tmp_path: Path, kept: CellFolder, scratch: CellFolder, config: CellConfig, by_path: bool
 ) -> None:
-    outbox, direct = FileUpdates(scratch, by_path), CellFolder(tmp_path / "direct")
+    changes, direct = FileUpdates(scratch, by_path), CellFolder(tmp_path / "direct")
     direct.open(config)
     for number in (1, 2, 3):
         for folder in (scratch, direct):
@@ -72,7 +72,7 @@ def test_the_folder_is_the_same_as_if_it_had_been_written_in_place(
         else:
             for folder in (scratch, direct):
                 finish(folder, config)
-        outbox.pack().deliver(kept, config)
+        changes.pack().deliver(kept, config)
         assert kept.rounds_done() == number
         assert kept.is_done == (number == 3)
     assert files(kept) == files(direct)
@@ -83,15 +83,15 @@ def test_the_folder_is_the_same_as_if_it_had_been_written_in_place(
 def test_the_newest_checkpoint_travels_once(
     kept: CellFolder, scratch: CellFolder, config: CellConfig, by_path: bool
 ) -> None:
-    outbox = FileUpdates(scratch, by_path)
+    changes = FileUpdates(scratch, by_path)
     save(scratch, 1)
     save(scratch, 2)
-    parcel = outbox.pack()
-    parcel.deliver(kept, config)
+    update = changes.pack()
+    update.deliver(kept, config)
     found = latest_checkpoint(kept.checkpoints)
     assert found is not None and found[0] == 2
     assert (found[1] / "server.pt").read_text() == "server 2"
-    assert outbox.pack().checkpoint is None
+    assert changes.pack().checkpoint is None
     assert not any(file.suffix == ".pt" for file in scratch.path.rglob("*")), "it takes up room"
 
 
@@ -99,11 +99,11 @@ def test_a_process_resumes_from_what_was_delivered(
     tmp_path: Path, kept: CellFolder, scratch: CellFolder, config: CellConfig
 ) -> None:
     """Rounds behind the checkpoint are dropped in the new process, and then in the folder."""
-    outbox = FileUpdates(scratch, by_path=False)
+    changes = FileUpdates(scratch, by_path=False)
     scratch.append(RoundRecord(round=1))
     save(scratch, 1)
     scratch.append(RoundRecord(round=2))
-    outbox.pack().deliver(kept, config)
+    changes.pack().deliver(kept, config)
     again = CellFolder(tmp_path / "again")
     contents(kept).deliver(again, config)
     assert [line.round for line in again.rounds()] == [1, 2]
@@ -117,13 +117,13 @@ def test_a_process_resumes_from_what_was_delivered(
 def test_a_parcel_that_comes_twice_changes_nothing(
     kept: CellFolder, scratch: CellFolder, config: CellConfig
 ) -> None:
-    outbox = FileUpdates(scratch, by_path=False)
+    changes = FileUpdates(scratch, by_path=False)
     for number in (1, 2):
         scratch.append(RoundRecord(round=number))
-        parcel = outbox.pack()
-        parcel.deliver(kept, config)
+        update = changes.pack()
+        update.deliver(kept, config)
         before = files(kept)
-        parcel.deliver(kept, config)
+        update.deliver(kept, config)
         assert files(kept) == before
 
 
@@ -142,12 +142,12 @@ def test_a_failure_travels_and_is_forgotten_by_the_next_attempt(
 
 def test_a_failure_is_news_once(kept: CellFolder, scratch: CellFolder, config: CellConfig) -> None:
     """Other cells of the process go on."""
-    outbox = FileUpdates(scratch, by_path=False)
+    changes = FileUpdates(scratch, by_path=False)
     scratch.fail(RuntimeError("broken"))
-    outbox.pack().deliver(kept, config)
-    parcel = outbox.pack()
-    assert not parcel
-    parcel.deliver(kept, None)
+    changes.pack().deliver(kept, config)
+    update = changes.pack()
+    assert not update
+    update.deliver(kept, None)
     assert kept.failure() == "RuntimeError: broken"
 
 

@@ -42,14 +42,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any, str], li
 @pytest.fixture
 def driven(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Conditions]]:
     """Which cells were to be computed, and under which conditions; none is."""
-    from bench.scheduling import trials
+    from bench.trials import cell_trials
 
     seen: list[tuple[list[str], Conditions]] = []
 
     def note(run: Any, cells: Any, conditions: Conditions, *_: Any) -> None:
         seen.append((sorted(cell.cell_id for cell in cells), replace(conditions, data=None)))
 
-    monkeypatch.setattr(trials, "run_cells", note)
+    monkeypatch.setattr(cell_trials, "run_cells", note)
     return seen
 
 

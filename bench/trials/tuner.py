@@ -12,7 +12,7 @@ from bench.cluster.failures import survived
 from bench.cluster.liveness import watched
 from bench.cluster.resources import Resources
 from bench.errors import mendable
-from bench.scheduling.kept_trial import KeptTrial, Receiver
+from bench.trials.trainable import CellTrainable, ReportWriter
 
 
 class _Forgetful(tune.Callback):
@@ -32,7 +32,7 @@ def _forget_statistics(trial: Any) -> None:
 
 
 def fit(
-    kind: type[KeptTrial],
+    kind: type[CellTrainable],
     resources: Resources,
     scratch: Path,
     retries: int,
@@ -44,7 +44,7 @@ def fit(
 
     Tune's own notes go to the scratch folder, and nothing is ever read from them.
     """
-    receiver = Receiver()
+    writer = ReportWriter()
     tuner = tune.Tuner(
         tune.with_resources(kind, resources.request()),
         param_space=dict(param_space or {}),
@@ -59,7 +59,7 @@ def fit(
             verbose=0,
             failure_config=tune.FailureConfig(max_failures=retries),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            stop=receiver,
+            stop=writer,
             callbacks=[*callbacks, _Forgetful()],
         ),
     )
@@ -67,6 +67,6 @@ def fit(
         try:
             tuner.fit()
         except Exception as error:
-            if problem := receiver.problem or mendable(error, scratch.parent):
+            if problem := writer.problem or mendable(error, scratch.parent):
                 raise problem from None
             raise

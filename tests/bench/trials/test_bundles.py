@@ -11,11 +11,11 @@ from bench.cluster.driver_node import open_driver_node
 from bench.cluster.resources import Resources
 from bench.engine.conditions import Conditions
 from bench.records.run_folder import RunFolder
-from bench.scheduling.conditions import make_conditions
-from bench.scheduling.stacks import bundles
-from bench.scheduling.trials import run_cells
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.trials.bundles import bundles
+from bench.trials.cell_trials import run_cells
+from bench.trials.conditions import make_conditions
 from tests.kit.cli import write_suite
 
 
@@ -66,8 +66,8 @@ def test_a_cell_that_fails_beside_others_fails_alone(ray_session: None, tmp_path
     cells[0] = replace(cells[0], config=impossible)
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
-    with open_driver_node(run, None, joined=False) as home:
-        run_cells(run, cells, Conditions(data=home), home, Resources(max_concurrent=1), log)
+    with open_driver_node(run, None, joined=False) as driver_node:
+        run_cells(run, cells, Conditions(data=driver_node), driver_node, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells[1:])
     assert list(log.failed_cells) == [cells[0].cell_id]
     assert "1000000" in log.failed_cells[cells[0].cell_id]
@@ -106,9 +106,11 @@ def test_a_stack_that_cannot_be_computed_says_so_and_is_computed_cell_by_cell(
     log, run = Log(), RunFolder(tmp_path / "run")
     run.path.mkdir()
     configs = [cell.config for cell in cells]
-    with open_driver_node(run, None, joined=False) as home:
-        conditions = make_conditions(configs, cpus=1, gpus=0, together=4, home=home, executor="stacked")
-        run_cells(run, cells, conditions, home, Resources(max_concurrent=1), log)
+    with open_driver_node(run, None, joined=False) as driver_node:
+        conditions = make_conditions(
+            configs, cpus=1, gpus=0, together=4, driver_node=driver_node, executor="stacked"
+        )
+        run_cells(run, cells, conditions, driver_node, Resources(max_concurrent=1), log)
     assert sorted(log.finished_cells) == sorted(cell.cell_id for cell in cells)
     assert not log.failed_cells
     (sentence,) = log.sentences

@@ -1,4 +1,4 @@
-"""Where a process works on cells: a scratch folder per cell, whose news go to the driver."""
+"""Where a process works on cells: a scratch folder per cell, whose updates go to the driver."""
 
 from __future__ import annotations
 
@@ -27,54 +27,56 @@ class Job:
     cells: Cells
     """Where the driver keeps each cell, and what it is."""
     conditions: Conditions
-    home: DriverNode
+    driver_node: DriverNode
     stacks: Sequence[int] = field(default=(1,), kw_only=True)
     """How many of the cells are trained together, then how many of the next ones, and so on."""
 
 
-class News(NamedTuple):
+class CellUpdate(NamedTuple):
     """What is new of a cell."""
 
     folder: CellFolder
     """The driver's."""
     config: CellConfig | None
-    """With the first news of a process alone."""
-    parcel: FileUpdate
+    """With the first updates of a process alone."""
+    update: FileUpdate
 
 
-class Desk:
+class ScratchFolders:
     """The scratch folders of a job's cells, with what an earlier attempt has delivered of them."""
 
     def __init__(self, job: Job) -> None:
-        here = job.home.is_here
+        here = job.driver_node.is_here
         self._lock: FileLock | None = None
         if here:
-            self._place = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=job.home.scratch))
+            self._place = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=job.driver_node.scratch))
         else:
             self._place, self._lock = _own_folder()
         self.cells: Cells = [
             (CellFolder(self._place / str(number)), config) for number, (_, config) in enumerate(job.cells)
         ]
         for (folder, config), (kept, _) in zip(self.cells, job.cells, strict=True):
-            job.home.contents(kept).deliver(folder, config)
-        self._outboxes = {
+            job.driver_node.contents(kept).deliver(folder, config)
+        self._changes = {
             kept: FileUpdates(folder, by_path=here)
             for (folder, _), (kept, _) in zip(self.cells, job.cells, strict=True)
             if not folder.is_done
         }
-        self._unfinished = [(kept, config) for kept, config in job.cells if kept in self._outboxes]
+        self._unfinished = [(kept, config) for kept, config in job.cells if kept in self._changes]
 
-    def news(self, waiting: Container[CellFolder] = ()) -> list[News]:
+    def updates(self, waiting: Container[CellFolder] = ()) -> list[CellUpdate]:
         """What is new since the last call; nothing of cells that were done before or still wait.
 
-        Those have yet to read their rounds and checkpoints in the scratch folder, from where news are taken.
+        Those have yet to read their rounds and checkpoints in the scratch folder, from where updates are taken.
         """
         begun = [
-            (kept, config) for kept, config in self._unfinished if self._outboxes[kept].folder not in waiting
+            (kept, config) for kept, config in self._unfinished if self._changes[kept].folder not in waiting
         ]
-        parcels = [(kept, config, self._outboxes[kept].pack()) for kept, config in begun]
+        updates = [(kept, config, self._changes[kept].pack()) for kept, config in begun]
         return [
-            News(kept, config if parcel.first else None, parcel) for kept, config, parcel in parcels if parcel
+            CellUpdate(kept, config if update.first else None, update)
+            for kept, config, update in updates
+            if update
         ]
 
     def clear(self) -> None:

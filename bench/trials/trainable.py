@@ -14,19 +14,19 @@ from bench.engine.process import keep_share
 from bench.engine.process_cache import ProcessCache
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
-from bench.scheduling.desk import Desk, Job
+from bench.trials.scratch import Job, ScratchFolders
 
-NEWS = "news"
+UPDATES = "news"
 """The key of a result that holds what is new of the cells."""
 
 
-class KeptTrial(tune.Trainable):
-    """Works on a job's cells at a desk of its own.
+class CellTrainable(tune.Trainable):
+    """Works on a job's cells at a scratch of its own.
 
     Cells keep their own checkpoints, so Tune's are switched off and a retried trial resumes where it was.
     """
 
-    _desk: Desk | None = None
+    _scratch: ScratchFolders | None = None
     _failed: Exception | None = None
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -41,8 +41,8 @@ class KeptTrial(tune.Trainable):
     @property
     def cells(self) -> Cells:
         """The job's cells, in this process's folders."""
-        assert self._desk is not None
-        return self._desk.cells
+        assert self._scratch is not None
+        return self._scratch.cells
 
     @abstractmethod
     def begin(self, cells: Cells) -> None:
@@ -69,25 +69,25 @@ class KeptTrial(tune.Trainable):
         if self._failed is not None:
             raise self._failed
         try:
-            if self._desk is None:
-                self._desk = Desk(self.job)
-                self.job.home.check_versions()
-                self.begin(self._desk.cells)
+            if self._scratch is None:
+                self._scratch = ScratchFolders(self.job)
+                self.job.driver_node.check_versions()
+                self.begin(self._scratch.cells)
             self.work()
         except Exception as error:
-            if self._desk is None:
+            if self._scratch is None:
                 raise
             self._failed = error
             self.fail(error)
-        report = {**self.standing(), NEWS: self._desk.news(self.waiting())}
+        report = {**self.standing(), UPDATES: self._scratch.updates(self.waiting())}
         if self._failed is not None:
             report[tune.result.DONE] = False  # so that Tune asks once more, and gets the failure
         return report
 
     def fail(self, error: Exception) -> None:
         """Leave the reason in the first cell's folder."""
-        assert self._desk is not None
-        self._desk.cells[0][0].fail(error)
+        assert self._scratch is not None
+        self._scratch.cells[0][0].fail(error)
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Nothing to do here: see `CellRun`."""
@@ -98,9 +98,9 @@ class KeptTrial(tune.Trainable):
     def cleanup(self) -> None:
         """End the present job."""
         self.end()
-        if self._desk is not None:
-            self._desk.clear()
-        self._desk = self._failed = None
+        if self._scratch is not None:
+            self._scratch.clear()
+        self._scratch = self._failed = None
         keep_share(self.job.conditions.cpus)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -109,7 +109,7 @@ class KeptTrial(tune.Trainable):
         return True
 
 
-class Receiver(tune.Stopper):
+class ReportWriter(tune.Stopper):
     """Puts what comes with a trial's results in its place. It stops nothing.
 
     Of all who are told of a result, Tune asks the stopper first, so that everybody else finds the records
@@ -125,12 +125,12 @@ class Receiver(tune.Stopper):
         return {"problem": None}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        for news in result.pop(NEWS, ()):
+        for updates in result.pop(UPDATES, ()):
             try:
-                news.parcel.deliver(news.folder, news.config)
+                updates.update.deliver(updates.folder, updates.config)
             except OSError as error:
                 self.problem = UserError(
-                    f"cannot write {news.folder.path}: {error.strerror}; make room there, or choose another "
+                    f"cannot write {updates.folder.path}: {error.strerror}; make room there, or choose another "
                     "folder with --out, and run the same command again to resume"
                 )
                 raise

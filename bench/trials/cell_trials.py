@@ -23,11 +23,11 @@ from bench.engine.conditions import Conditions
 from bench.engine.stacking.joint import StackError
 from bench.records.cell_folder import CellFolder
 from bench.records.run_folder import RunFolder
-from bench.scheduling.desk import Job
-from bench.scheduling.fitting import fit
-from bench.scheduling.kept_trial import KeptTrial
-from bench.scheduling.stacks import bundles, stacks
 from bench.suite.planning import PlannedCell
+from bench.trials.bundles import bundles, stacks
+from bench.trials.scratch import Job
+from bench.trials.trainable import CellTrainable
+from bench.trials.tuner import fit
 
 REPORT_SECONDS = 1.0
 
@@ -49,7 +49,7 @@ def run_cells(
     run: RunFolder,
     cells: Sequence[PlannedCell],
     conditions: Conditions,
-    home: DriverNode,
+    driver_node: DriverNode,
     resources: Resources,
     watcher: Watcher,
 ) -> None:
@@ -60,19 +60,19 @@ def run_cells(
         Job(
             [places[cell.cell_id] for stack in bundle for cell in stack],
             conditions,
-            home,
+            driver_node,
             stacks=[len(stack) for stack in bundle],
         )
         for bundle in bundles(stacks(cells, conditions.together, processes), processes)
     ]
-    first = _attempt(jobs, resources, home, watcher, last=False)
-    second = _attempt(first.one_by_one, resources, home, watcher, last=False)
+    first = _attempt(jobs, resources, driver_node, watcher, last=False)
+    second = _attempt(first.one_by_one, resources, driver_node, watcher, last=False)
     for job in [*first.short_of_memory, *second.short_of_memory]:
-        _attempt([job], replace(resources, max_concurrent=1), home, watcher, last=True)
+        _attempt([job], replace(resources, max_concurrent=1), driver_node, watcher, last=True)
 
 
 def _attempt(
-    jobs: Sequence[Job], resources: Resources, home: DriverNode, watcher: Watcher, last: bool
+    jobs: Sequence[Job], resources: Resources, driver_node: DriverNode, watcher: Watcher, last: bool
 ) -> _Reporter:
     """Run these jobs; the reporter knows which cells are to be tried again."""
     failures = ProcessFailures()
@@ -81,7 +81,7 @@ def _attempt(
         fit(
             CellTrial,
             resources,
-            home.scratch,
+            driver_node.scratch,
             retries=1,
             param_space={"job": tune.grid_search(list(jobs))},
             tuning={"max_concurrent_trials": resources.max_concurrent},
@@ -90,7 +90,7 @@ def _attempt(
     return reporter
 
 
-class CellTrial(KeptTrial):
+class CellTrial(CellTrainable):
     """Advances cells, stack after stack."""
 
     _stack: CellStack | None = None

@@ -23,7 +23,7 @@ def make_conditions(
     cpus: float,
     gpus: float,
     together: int,
-    home: DriverNode | None = None,
+    driver_node: DriverNode | None = None,
     data_root: Path | None = None,
     executor: str = "auto",
     hosts: int = 2,
@@ -43,14 +43,14 @@ def make_conditions(
         cpus=cpus,
         gpus=gpus,
         data_root=data_root.absolute() if data_root else None,
-        data=home,
+        data=driver_node,
         checkpoint_seconds=checkpoint_seconds,
         together=together,
         keep_model=keep_model,
         commit=commit(),
         contract={name: found for name, found in standings.items() if found != "passed"},
         own_methods=tuple(METHODS.to_bytes(name) for name in names if METHODS.is_own(name)),
-        own_models=_own_models(configs) if home is not None and home.data_server else (),
+        own_models=_own_models(configs) if driver_node is not None and driver_node.data_server else (),
     )
 
 

@@ -9,7 +9,7 @@ from bench.cluster.resources import Resources
 from bench.config.cell import CellConfig
 from bench.engine.devices import device_in_cluster
 from bench.engine.setting_checks import check_precisions
-from bench.scheduling.request import ComputingRequest
+from bench.trials.request import ComputingRequest
 
 
 def start(request: ComputingRequest, configs: Iterable[CellConfig], say: Callable[[str], None]) -> Resources:
