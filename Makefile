@@ -40,7 +40,7 @@ test-faults: setup
 fuzz: setup
 	@echo "fuzz: 10,000 hostile inputs"
 	@BENCH_FUZZ=2000 BENCH_FAULT_REPORT=docs/faults.md OMP_NUM_THREADS=1 .venv/bin/python -m pytest \
-		tests/bench/suite/test_hostile_suites.py tests/bench/studies/test_hostile_records.py
+		tests/bench/suite/test_hostile_suites.py tests/bench/results/test_hostile_records.py
 
 lint: setup
 	@echo "lint: ruff check, ruff format, mypy"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.cli.request_options import command_of
-from bench.studies.results_request import SubmitRequest
+from bench.results.request import SubmitRequest
 
 
 @command_of(SubmitRequest, positional=("run",))
@@ -11,7 +11,7 @@ def submit(request: SubmitRequest) -> None:
     """Check a finished run and write its cells to results/SUITE.jsonl, beside those already there."""
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
-    from bench.studies.submission import submit as submit_run
+    from bench.results.submit import submit as submit_run
     from bench.words import counted
 
     console = make_console()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.cli.request_options import command_of
-from bench.studies.results_request import VerifyRequest
+from bench.results.request import VerifyRequest
 
 
 @command_of(VerifyRequest, positional=("file",))
@@ -14,7 +14,7 @@ def verify(request: VerifyRequest) -> int:
     """
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
-    from bench.studies.verification import verify as verify_file
+    from bench.results.verify import verify as verify_file
     from bench.words import counted
 
     console = make_console()

@@ -14,10 +14,10 @@ from bench.cli.app import app
 from bench.engine.executors import EXECUTORS
 from bench.errors import UserError
 from bench.request import Declared, Request, declared
+from bench.results.request import SubmitRequest, VerifyRequest
 from bench.runs.request import RunRequest
 from bench.search.request import TuneRequest
 from bench.studies.request import StudyRequest
-from bench.studies.results_request import SubmitRequest, VerifyRequest
 from tests.kit.cli import call_bench
 
 REQUESTS: dict[str, type[Request]] = {

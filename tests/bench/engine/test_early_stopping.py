@@ -17,8 +17,8 @@ from bench.records.predictions import read_predictions
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import SuiteRecord, TableRecord
 from bench.records.selection import best_round
+from bench.results.consistency import inconsistencies
 from bench.search.plan import make_search
-from bench.studies.consistency import inconsistencies
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells

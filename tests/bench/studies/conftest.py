@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.api.observer import PrintingObserver
+from bench.results.request import SubmitRequest
 from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
-from bench.studies.results_request import SubmitRequest
 from tests.kit.cli import write_suite
 from tests.kit.studies import compute, write_chosen
 
@@ -25,7 +25,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory, bench_cache: Path) -> Pat
 
 @pytest.fixture(scope="session")
 def results_file(tmp_path_factory: pytest.TempPathFactory, tiny_run: Path) -> Path:
-    from bench.studies.submission import submit
+    from bench.results.submit import submit
 
     request = SubmitRequest(str(tiny_run), tmp_path_factory.mktemp("results"))
     return submit(request, PrintingObserver(progress=False)).file

@@ -19,8 +19,8 @@ from bench.records.results_file import (
 )
 from bench.records.round_columns import columns_of
 from bench.records.run_folder import find_run
-from bench.studies.consistency import inconsistencies
-from bench.studies.results_request import SubmitRequest
+from bench.results.consistency import inconsistencies
+from bench.results.request import SubmitRequest
 from bench.words import counted
 from reports.combine.merge import merge_runs, obstacles, rival_rows
 

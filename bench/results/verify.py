@@ -19,8 +19,8 @@ from bench.records.reader import CellRecord
 from bench.records.results_file import CellLine, read_lines, record_of
 from bench.records.round_columns import columns_of
 from bench.records.schema import Provenance, Result, RoundRecord
-from bench.studies.consistency import inconsistencies
-from bench.studies.results_request import VerifyRequest
+from bench.results.consistency import inconsistencies
+from bench.results.request import VerifyRequest
 from bench.suite.methods import METHODS, code_digest
 from bench.trials.conditions import make_conditions
 

@@ -15,8 +15,8 @@ from bench.records.reader import load_run
 from bench.records.results_file import read_results
 from bench.records.round_columns import columns_of, rounds_from
 from bench.records.schema import RoundRecord
-from bench.studies.results_request import SubmitRequest
-from bench.studies.submission import Submitted, submit
+from bench.results.request import SubmitRequest
+from bench.results.submit import Submitted, submit
 from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report

@@ -17,9 +17,9 @@ from bench.api.observer import PrintingObserver
 from bench.errors import UserError
 from bench.records.reader import Run, load_run
 from bench.records.results_file import read_results
-from bench.studies.results_request import SubmitRequest, VerifyRequest
-from bench.studies.submission import submit
-from bench.studies.verification import verify
+from bench.results.request import SubmitRequest, VerifyRequest
+from bench.results.submit import submit
+from bench.results.verify import verify
 from reports.combine.compare import compare_runs
 from reports.combine.merge import merge_runs
 from reports.frames import curves, frame

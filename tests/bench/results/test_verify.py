@@ -13,8 +13,8 @@ import pytest
 
 from bench.api.observer import PrintingObserver
 from bench.records.results_file import CellLine, read_lines
-from bench.studies.results_request import VerifyRequest
-from bench.studies.verification import verify
+from bench.results.request import VerifyRequest
+from bench.results.verify import verify
 from tests.kit.cli import assert_one_sentence, call_bench
 
 Change = Callable[[dict[str, Any]], None]

@@ -1,0 +1,1 @@
+"""Results that others can check: `bench submit` and `bench verify`."""
