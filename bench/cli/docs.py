@@ -14,8 +14,8 @@ def docs(
 ) -> None:
     """Write a page per method and wrapper: definition, hyperparameters, messages, requirements, results."""
     from bench.cli.console import make_console
+    from bench.method_pages.descriptions import descriptions
     from bench.records.results_file import SUFFIX, read_results
-    from bench.studies.descriptions import descriptions
     from bench.words import counted
     from reports.docs import write_docs
 

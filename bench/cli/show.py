@@ -53,7 +53,7 @@ def _show_suite(name: str) -> None:
 def _show_method(name: str) -> None:
     from bench.cli.console import make_console
     from bench.cli.method_view import hyperparameter_table
-    from bench.studies.method_info import method_info
+    from bench.method_pages.method_info import method_info
 
     info = method_info(name)
     console = make_console()

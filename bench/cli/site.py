@@ -36,7 +36,7 @@ def site(
 
 def _method_infos(runs: list[Run]) -> dict[str, MethodInfo]:
     """Of all methods that are installed, and of those with results as far as they are."""
-    from bench.studies.method_info import method_info
+    from bench.method_pages.method_info import method_info
     from bench.suite.methods import METHODS
 
     shown = {cell.method for run in runs for cell in run.cells}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.method_pages.descriptions import descriptions
 from bench.records.results_file import read_results
-from bench.studies.descriptions import descriptions
 from bench.suite.methods import METHODS, WRAPPERS
 from reports.docs import Described, pages, write_docs
 from tests.kit.places import REPOSITORY

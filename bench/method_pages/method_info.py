@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from bench.studies.hyperparameters import hyperparameters_of
+from bench.method_pages.hyperparameters import hyperparameters_of
 from bench.suite.methods import AROUND, METHODS, WRAPPERS
 from reports.site import MethodInfo
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.studies.method_info import method_info
+from bench.method_pages.method_info import method_info
 from bench.suite.methods import METHODS
 from tests.kit.cli import assert_one_sentence, call_bench
 

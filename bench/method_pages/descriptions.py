@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.studies.examination import examined
-from bench.studies.method_info import method_info
+from bench.method_pages.examination import examined
+from bench.method_pages.method_info import method_info
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.methods import AROUND, METHODS, WRAPPERS
 from methods.base import FedAlgorithm
