@@ -33,7 +33,7 @@ ROOMS = (
     "bench/cluster/",
     "bench/scheduling/",
     "methods/fast/",
-    "bench/cli/ending.py",
+    "bench/startup/exit.py",
     "methods/core/stacking.py",
 )
 """Where private names may be used; elsewhere, use what these offer."""

@@ -1,5 +1,5 @@
 """The command line: one module per command."""
 
-from bench.cli.ending import main
+from bench.startup.exit import main
 
 __all__ = ["main"]

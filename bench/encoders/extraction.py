@@ -23,8 +23,8 @@ from bench.encoders.loading import Encoder
 from bench.encoders.progress import Report
 from bench.encoders.sentences import SentenceEncoder
 from bench.errors import UserError
-from bench.memory import keep_freed_memory, return_freed_memory
 from bench.records.files import read_json, write_json
+from bench.startup.memory import keep_freed_memory, return_freed_memory
 
 BATCH = {"cpu": 16, "cuda": 256}
 """Pictures that go through the network together."""

@@ -8,7 +8,7 @@ from mmap import PAGESIZE
 
 import torch
 
-from bench.memory import c_library, keep_freed_memory, present_bytes, return_freed_memory
+from bench.startup.memory import c_library, keep_freed_memory, present_bytes, return_freed_memory
 
 _HUGE_PAGES = 14
 """From mman.h of Linux."""

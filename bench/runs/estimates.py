@@ -15,8 +15,8 @@ from bench.engine.executors import choose
 from bench.engine.prepared_data import needs_extraction
 from bench.engine.problem import Problem
 from bench.errors import UserError
-from bench.memory import available_bytes, peak_bytes
 from bench.runs.request import RunRequest
+from bench.startup.memory import available_bytes, peak_bytes
 from bench.suite.planning import PlannedCell
 from methods.core.batches import Batch
 from methods.core.losses import cross_entropy

@@ -21,7 +21,7 @@ from bench.errors import UserError, nearest
 from bench.records.cell_folder import CellFolder
 from bench.records.files import write_json
 from bench.records.schema import PlannedRecord
-from bench.tracking.database import create_database
+from bench.startup.mlflow_template import create_database
 from bench.tracking.view import CellView, Point, view_of
 
 if TYPE_CHECKING:

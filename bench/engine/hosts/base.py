@@ -22,7 +22,7 @@ from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
 from bench.engine.variation import Hyperparameters
-from bench.memory import available_bytes
+from bench.startup.memory import available_bytes
 from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms

@@ -55,7 +55,7 @@ AFTER_TWO_JOBS = """
 import os
 import torch
 from bench.engine.process import keep_share, use_share
-from bench.memory import present_bytes
+from bench.startup.memory import present_bytes
 
 use_share(threads=1)
 job = torch.ones(2**27)  # 512 MiB

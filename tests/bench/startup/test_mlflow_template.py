@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.tracking.database import create_database
+from bench.startup.mlflow_template import create_database
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 
