@@ -6,7 +6,7 @@ standing("./my_method.py")    # "passed", "failed" or "unchecked"
 """
 
 from bench.contract.checking import VERSION, check
+from bench.contract.pass_cache import passed, standing
 from bench.contract.report import Finding, Report, Verdict
-from bench.contract.standing import passed, standing
 
 __all__ = ["VERSION", "Finding", "Report", "Verdict", "check", "passed", "standing"]

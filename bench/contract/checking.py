@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bench.contract.pass_cache import VERSION, record
 from bench.contract.report import Report, Verdict
-from bench.contract.standing import VERSION, record
 from bench.suite.methods import METHODS
 from bench.validation import validated
 
@@ -26,15 +26,15 @@ def check(
     The outcome is remembered for `standing` until the method's code changes, unless `remember` is off or
     other hyperparameters than the defaults were asked for.
     """
+    from bench.contract.method_under_test import MethodUnderTest
     from bench.contract.rules import RULES
-    from bench.contract.subject import Subject
 
     start = time.perf_counter()
     name = METHODS.resolve(method)
     kind = METHODS.load(name)
     if hyperparameters:
         validated(kind, hyperparameters, f"method '{name}'")
-    subject = Subject(kind, hyperparameters)
+    subject = MethodUnderTest(kind, hyperparameters)
     verdicts: list[Verdict] = []
     with warnings.catch_warnings():
         warnings.filterwarnings(

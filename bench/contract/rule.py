@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bench.contract.method_under_test import MethodUnderTest, NotApplicableError, raised
 from bench.contract.report import Finding, Verdict
-from bench.contract.subject import NotApplicableError, Subject, raised
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,12 @@ class Rule:
     """A plain sentence."""
     section: str
     """Of the guide, where one can read about it."""
-    examine: Callable[[Subject], Iterable[str]]
+    examine: Callable[[MethodUnderTest], Iterable[str]]
     """Yields one sentence for every way in which the method breaks the rule."""
     runs_it: bool = True
     """Whether the method has to run for this."""
 
-    def applied_to(self, subject: Subject) -> Verdict:
+    def applied_to(self, subject: MethodUnderTest) -> Verdict:
         """What the rule finds; an error of the method's code is a finding too."""
         try:
             sentences = list(self.examine(subject))

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.contract.fixtures import with_only
 from bench.contract.nests import copied, differing
-from bench.contract.stage import with_only
 from bench.engine.evaluation import Scores
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host, Hosts

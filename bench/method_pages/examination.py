@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from bench.contract.fixtures import ADAM, MOMENTUM, PLAIN, SIZES, tiny_task
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.models import MODELS
 from bench.contract.runs import Course, Work
-from bench.contract.stage import ADAM, MOMENTUM, PLAIN, SIZES, tiny_task
-from bench.contract.subject import Subject
 from methods.base import FedAlgorithm, Task
 from methods.core.optimisers import Optimiser
 from reports.docs import Examination, Traffic
@@ -23,7 +23,7 @@ INNER = "inner"
 
 def examined(kind: type[FedAlgorithm]) -> Examination:
     """Every small model is offered to the method, and two rounds are run on the first that it accepts."""
-    subject = Subject(kind)
+    subject = MethodUnderTest(kind)
     offers: dict[str, tuple[str, Optimiser]] = {tiny.about: (model, PLAIN) for model, tiny in MODELS.items()}
     if subject.model is not None:
         offers |= {about: (subject.model, optimiser) for about, optimiser in OPTIMISERS.items()}

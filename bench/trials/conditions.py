@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.config.cell import CellConfig
-from bench.contract.standing import standing
+from bench.contract.pass_cache import standing
 from bench.engine.conditions import Conditions
 from bench.models import model_spec
 from bench.records.provenance import commit

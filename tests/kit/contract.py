@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from bench.contract.fixtures import PLAIN, samples, tiny_task, with_infinite_inputs
+from bench.contract.fixtures import tiny_problem as problem_of
+from bench.contract.method_under_test import QUICK, MethodUnderTest
 from bench.contract.nests import differing, flat, gaps
 from bench.contract.runs import resumed, run, standing
-from bench.contract.stage import PLAIN, samples, tiny_task, with_infinite_inputs
-from bench.contract.stage import tiny_problem as problem_of
-from bench.contract.subject import QUICK, Subject
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
@@ -86,7 +86,7 @@ def tiny_problem(method: FedAlgorithm, model: str | None = None, **how: Any) -> 
 
 def accepted_model(method: FedAlgorithm) -> str:
     """The first tiny model on which the method runs with plain SGD."""
-    subject = Subject(type(method), method.model_dump())
+    subject = MethodUnderTest(type(method), method.model_dump())
     assert subject.model is not None, subject.refused
     return subject.model
 

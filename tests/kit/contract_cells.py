@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.config.cell import CellConfig
-from bench.contract.stage import PLAIN
+from bench.contract.fixtures import PLAIN
 from bench.engine.assembly import Assembled, assemble
 from bench.engine.conditions import Conditions
 from bench.errors import UserError

@@ -10,9 +10,9 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from bench.contract.fixtures import ADAM, MOMENTUM, PLAIN, refusal_of, tiny_problem
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.runs import prepared
-from bench.contract.stage import ADAM, MOMENTUM, PLAIN, refusal_of, tiny_problem
-from bench.contract.subject import Subject
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
@@ -58,14 +58,14 @@ def on_device(problem: Problem) -> Problem:
 
 def can_be_stacked(name: str) -> bool:
     """Whether the small model of a method has no batch norm."""
-    subject = Subject(METHODS.load(name), quick(name))
+    subject = MethodUnderTest(METHODS.load(name), quick(name))
     assert subject.model is not None
     return not tiny_problem(subject.method, subject.model).task.has_batch_norm
 
 
 def measured_round(name: str, executor: str, optimiser: str = "sgd", epochs: int = 1) -> Round:
     """Of a registered method on the first small model that it accepts."""
-    subject = Subject(METHODS.load(name), quick(name))
+    subject = MethodUnderTest(METHODS.load(name), quick(name))
     assert subject.model is not None
     chosen = accepted(subject, subject.model, OPTIMISERS[optimiser])
     with PretendDevice() as device:
@@ -81,7 +81,7 @@ def measured_round(name: str, executor: str, optimiser: str = "sgd", epochs: int
     return Round(serial, counts.kernels, counts.waits, mixed + counts.mixed)
 
 
-def accepted(subject: Subject, model: str, optimiser: Optimiser) -> Optimiser:
+def accepted(subject: MethodUnderTest, model: str, optimiser: Optimiser) -> Optimiser:
     return PLAIN if refusal_of(subject.method, model, optimiser) else optimiser
 
 

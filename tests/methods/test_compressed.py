@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rules.divergence import DIVERGENCE
 from bench.contract.rules.executors import EXECUTORS
 from bench.contract.rules.randomness import RANDOMNESS
 from bench.contract.rules.rounds import TENSORS
-from bench.contract.subject import Subject
 from bench.engine.hosts.loop import LoopHost
 from bench.suite.methods import METHODS
 from methods.shared.compression import bits_for, from_quantised, packed, quantised, unpacked
@@ -98,7 +98,7 @@ def test_a_vector_of_zeros_stays_one() -> None:
 
 
 def test_rounding_keeps_the_contract_too() -> None:
-    subject = Subject(METHODS.load("compressed+fedavg"), {"kind": "qsgd"})
+    subject = MethodUnderTest(METHODS.load("compressed+fedavg"), {"kind": "qsgd"})
     for rule in (EXECUTORS, DIVERGENCE, RANDOMNESS, TENSORS):
         verdict = rule.applied_to(subject)
         assert not verdict.findings, str(verdict)

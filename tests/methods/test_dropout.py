@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.contract.fixtures import CLASSES, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import run, standing
-from bench.contract.stage import CLASSES, tiny_problem
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rule import Rule
-from bench.contract.subject import Subject
 
 
-def _declaration(subject: Subject) -> Iterator[str]:
+def _declaration(subject: MethodUnderTest) -> Iterator[str]:
     kind = subject.declared
     if missing := sorted(subject.kind.__abstractmethods__):
         yield f"{kind.__name__} does not define {', '.join(missing)}"
@@ -34,7 +34,7 @@ def _described(kind: type) -> bool:
     return any(text and text.strip() for text in (vars(kind).get("__doc__"), of_file))
 
 
-def _hyperparameters(subject: Subject) -> Iterator[str]:
+def _hyperparameters(subject: MethodUnderTest) -> Iterator[str]:
     kind = subject.kind
     if required := [name for name, each in kind.model_fields.items() if each.is_required()]:
         yield f"{', '.join(required)} has no default: give every hyperparameter one"

@@ -6,18 +6,18 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.contract.fixtures import with_infinite_inputs, with_only
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.nests import differing, gaps, is_all_finite, some
 from bench.contract.rule import Rule
 from bench.contract.runs import resumed, run, standing
-from bench.contract.stage import with_infinite_inputs, with_only
-from bench.contract.subject import Subject
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 
 
-def _divergence(subject: Subject) -> Iterator[str]:
+def _divergence(subject: MethodUnderTest) -> Iterator[str]:
     if subject.kind.one_round:
         yield from _before_round_1(subject)
         return
@@ -32,7 +32,7 @@ def _divergence(subject: Subject) -> Iterator[str]:
             return
 
 
-def _after_one_client_diverges(subject: Subject, kind: type[Host], folder: Path) -> Iterator[str]:
+def _after_one_client_diverges(subject: MethodUnderTest, kind: type[Host], folder: Path) -> Iterator[str]:
     problem = subject.problem()
     bad = max(problem.train) // 2
     others = [client for client in problem.train if client != bad]
@@ -66,7 +66,7 @@ def _after_one_client_diverges(subject: Subject, kind: type[Host], folder: Path)
         yield f"the others do not get what they would without the client that diverges ({some(changed)})"
 
 
-def _before_round_1(subject: Subject) -> Iterator[str]:
+def _before_round_1(subject: MethodUnderTest) -> Iterator[str]:
     """The same for a method that is done before round 1, where clients are computed one by one."""
     problem = subject.problem()
     bad = max(problem.train) // 2

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from bench.config.schedules import Cosine
 from bench.config.training import Augmentation
+from bench.contract.fixtures import ADAM, BATCH, MOMENTUM, PLAIN, refusal_of
+from bench.contract.method_under_test import ROUNDS, MethodUnderTest, NotApplicableError, raised
 from bench.contract.models import MODELS
 from bench.contract.nests import differing, gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, SplitHosts, run, standing
-from bench.contract.stage import ADAM, BATCH, MOMENTUM, PLAIN, refusal_of
-from bench.contract.subject import ROUNDS, NotApplicableError, Subject, raised
 from bench.engine.clients.debug import DebugHost
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
@@ -31,7 +31,7 @@ FURTHER: tuple[tuple[str, Optimiser], ...] = (
 """Where the method accepts them, beside the first model that it accepts with all three optimisers."""
 
 
-def _stacked(subject: Subject) -> Iterator[str]:
+def _stacked(subject: MethodUnderTest) -> Iterator[str]:
     chosen = subject.model or ""
     if subject.problem().task.has_batch_norm:
         raise NotApplicableError("batch norm cannot be stacked")
@@ -77,14 +77,14 @@ def as_people_train(problem: Problem) -> Problem:
     )
 
 
-def _differs_without_padding(subject: Subject, model: str, optimiser: Optimiser) -> bool:
+def _differs_without_padding(subject: MethodUnderTest, model: str, optimiser: Optimiser) -> bool:
     problem = subject.problem(model, optimiser=optimiser, sizes=(2 * BATCH,) * 3)
     loop, stacked = LoopHost(problem), StackedHost(problem)
     expected = standing(run(problem, loop, ROUNDS, SOME), loop)
     return bool(gaps(expected, standing(run(problem, stacked, ROUNDS, SOME), stacked), TOLERANCE))
 
 
-def _hosts(subject: Subject) -> Iterator[str]:
+def _hosts(subject: MethodUnderTest) -> Iterator[str]:
     subject.require_several_clients()
     expected = subject.course
     problem = subject.problem_of_its_own()
@@ -101,7 +101,7 @@ def _hosts(subject: Subject) -> Iterator[str]:
         yield from _debugged(subject)
 
 
-def _debugged(subject: Subject) -> Iterator[str]:
+def _debugged(subject: MethodUnderTest) -> Iterator[str]:
     problem = subject.problem_of_its_own()
     host = DebugHost(problem)
     try:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from bench.contract.fixtures import refusals, tiny_problem
+from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import run, served_model
-from bench.contract.stage import refusals, tiny_problem
-from bench.contract.subject import NotApplicableError, Subject
 from bench.engine.hosts.loop import LoopHost
 from methods.base import FedAlgorithm
 from methods.fedavg import FedAvg
@@ -19,7 +19,7 @@ from methods.wrappers.base import Wrapper
 ROUNDS = 2
 
 
-def _neutral(subject: Subject) -> Iterator[str]:
+def _neutral(subject: MethodUnderTest) -> Iterator[str]:
     neutral = getattr(subject.kind, "neutral", None)
     if neutral is None:
         yield (

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.contract.fixtures import CLASSES
+from bench.contract.method_under_test import MethodUnderTest, NotApplicableError, raised
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import run
-from bench.contract.stage import CLASSES
-from bench.contract.subject import NotApplicableError, Subject, raised
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stack import Stack, fill, refill
 from bench.engine.problem import Problem
@@ -58,7 +58,7 @@ class FilledBatches:
         return batch._replace(x=x, y=torch.where(real, batch.y, self._label))
 
 
-def _padding(subject: Subject) -> Iterator[str]:
+def _padding(subject: MethodUnderTest) -> Iterator[str]:
     subject.require_several_clients()
     problem = subject.problem(sizes=SIZES, batch_size=BATCH)
     if problem.task.has_batch_norm:

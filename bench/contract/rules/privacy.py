@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import torch
 
+from bench.contract.fixtures import PLAIN, VANISHING
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.nests import differing, flat, noisy, shared_numbers, some
 from bench.contract.rule import Rule
 from bench.contract.runs import Course, Work
-from bench.contract.stage import PLAIN, VANISHING
-from bench.contract.subject import Subject
 from methods.base import State
 
 
-def _privacy(subject: Subject) -> Iterator[str]:
+def _privacy(subject: MethodUnderTest) -> Iterator[str]:
     yield from _samples(subject)
     course = _marked(subject, PLAIN)
     if not any(flat(work.kept) for work in course.rounds_work):
@@ -31,12 +31,12 @@ def _privacy(subject: Subject) -> Iterator[str]:
     yield from _others(subject)
 
 
-def _by_design(subject: Subject, kept: str) -> bool:
+def _by_design(subject: MethodUnderTest, kept: str) -> bool:
     """Whether the method declares that its replies contain numbers of this private entry."""
     return any(kept == name or kept.startswith(f"{name}.") for name in subject.kind.reveals)
 
 
-def _samples(subject: Subject) -> Iterator[str]:
+def _samples(subject: MethodUnderTest) -> Iterator[str]:
     course, train = subject.course, subject.course.problem.train
     by_phase: dict[int, list[Work]] = {}
     for work in course.work:
@@ -68,14 +68,14 @@ def _regular(found: list[set[tuple[str, str]]]) -> list[tuple[str, str]]:
     ]
 
 
-def _marked(subject: Subject, optimiser: object) -> Course:
+def _marked(subject: MethodUnderTest, optimiser: object) -> Course:
     """Two rounds with noise on private states that makes every number in them unique."""
     draw = torch.Generator().manual_seed(1)
     problem = subject.problem(optimiser=optimiser)
     return Course.of(problem, rounds=2, disturb=lambda client, state: noisy(state, draw))
 
 
-def _others(subject: Subject) -> Iterator[str]:
+def _others(subject: MethodUnderTest) -> Iterator[str]:
     """One client's private state has no part in what others are sent and reply in the same round."""
     if subject.kind.pools_data:
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.nests import copied, differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import Course, WatchedHost
-from bench.contract.subject import Subject
 
 
-def _in_place(subject: Subject) -> Iterator[str]:
+def _in_place(subject: MethodUnderTest) -> Iterator[str]:
     course = subject.course
     course.federation.evaluate(personal=True)
     for what, key in (("task.initial", "initial"), ("a client's data", "data")):
@@ -36,7 +36,7 @@ def _in_place(subject: Subject) -> Iterator[str]:
         return
 
 
-def _repeatable(subject: Subject) -> Iterator[str]:
+def _repeatable(subject: MethodUnderTest) -> Iterator[str]:
     """After other work, the same inputs give a new object of the method the same results."""
     course = subject.course
     before = subject.fresh().model_dump(mode="json")
@@ -51,7 +51,7 @@ def _repeatable(subject: Subject) -> Iterator[str]:
         )
 
 
-def _replayed(subject: Subject, course: Course) -> tuple[dict[str, Any], dict[str, Any]]:
+def _replayed(subject: MethodUnderTest, course: Course) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the clients' work came to, and what it comes to with copies of the same inputs."""
     then, now = {}, {}
     for at, work in enumerate(course.rounds_work):

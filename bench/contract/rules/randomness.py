@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from bench.contract.method_under_test import ROUNDS, MethodUnderTest
 from bench.contract.nests import differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, Course
-from bench.contract.subject import ROUNDS, Subject
 
 
-def _randomness(subject: Subject) -> Iterator[str]:
+def _randomness(subject: MethodUnderTest) -> Iterator[str]:
     first = subject.course.standing
     with _global_seeds(2):
         before = _global_states()

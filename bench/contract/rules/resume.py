@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.contract.method_under_test import MethodUnderTest, raised
 from bench.contract.nests import differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, SplitHosts, resumed, run, standing
-from bench.contract.subject import Subject, raised
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Host
 from bench.engine.hosts.loop import LoopHost
@@ -20,7 +20,7 @@ from bench.engine.problem import Problem
 SAVED_AFTER = 2
 
 
-def _resume(subject: Subject) -> Iterator[str]:
+def _resume(subject: MethodUnderTest) -> Iterator[str]:
     problem = subject.problem()
     several = [] if subject.kind.pools_data else [lambda new: SplitHosts(new, subject.fresh)]
     executors: list[tuple[type[Host], list[Callable[[Problem], Any]]]] = [(LoopHost, [LoopHost, *several])]

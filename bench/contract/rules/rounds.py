@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
+from bench.contract.fixtures import CLASSES, SIZES, VANISHING, with_only
+from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import differing, flat, foreign, gaps, is_all_finite, noisy, shapes, some
 from bench.contract.rule import Rule
 from bench.contract.runs import WatchedHost, last_phase, predictions, run, served_model, with_served_model
-from bench.contract.stage import CLASSES, SIZES, VANISHING, with_only
-from bench.contract.subject import NotApplicableError, Subject
 from bench.engine.hosts.loop import LoopHost
 
 
-def _rounds(subject: Subject) -> Iterator[str]:
+def _rounds(subject: MethodUnderTest) -> Iterator[str]:
     if subject.model is None:
         sentences = "; ".join(f"{model}: {sentence}" for model, sentence in subject.refused.items())
         yield f"check refuses every small model that the contract tries ({sentences})"
@@ -60,7 +60,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _tensors(subject: Subject) -> Iterator[str]:
+def _tensors(subject: MethodUnderTest) -> Iterator[str]:
     course = subject.course
     for work in course.work:
         for what, nest in (("the message to", work.message), ("the reply of", work.reply.content)):
@@ -91,7 +91,7 @@ def _tensors(subject: Subject) -> Iterator[str]:
             return
 
 
-def _starts(subject: Subject) -> Iterator[str]:
+def _starts(subject: MethodUnderTest) -> Iterator[str]:
     """With vanishing steps, the server must get back a model that no client has seen before.
 
     A method whose steps do not vanish with the task's optimiser must at least return models as far apart as
@@ -136,7 +136,7 @@ def _apart(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((found - expected).norm() / expected.norm())
 
 
-def _participation(subject: Subject) -> Iterator[str]:
+def _participation(subject: MethodUnderTest) -> Iterator[str]:
     subject.require_several_clients()
     problem = subject.problem()
     smallest = SIZES.index(min(SIZES))

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 
+from bench.contract.fixtures import PLAIN, SIZES
+from bench.contract.method_under_test import MethodUnderTest, NotApplicableError, raised
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
-from bench.contract.stage import PLAIN, SIZES
-from bench.contract.subject import NotApplicableError, Subject, raised
 from bench.engine.evaluation import Judged, Judging
 from bench.engine.federation import Federation
 from bench.engine.hosts.base import Asked, Hosts, Round
@@ -39,7 +39,7 @@ REMEDIES = {
 """Function of a method → what helps if it cannot be computed for several cells whatever they differ in."""
 
 
-def _sweeps(subject: Subject) -> Iterator[str]:
+def _sweeps(subject: MethodUnderTest) -> Iterator[str]:
     problem = subject.problem(optimiser=PLAIN)
     if problem.task.has_batch_norm:
         raise NotApplicableError("batch norm cannot be stacked")
@@ -53,7 +53,7 @@ def _sweeps(subject: Subject) -> Iterator[str]:
         yield _diagnosis(subject, problem, [first, second], made)
 
 
-def _diagnosis(subject: Subject, problem: Problem, seeds: list[Problem], made: list[Problem]) -> str:
+def _diagnosis(subject: MethodUnderTest, problem: Problem, seeds: list[Problem], made: list[Problem]) -> str:
     """What to declare, found by comparing cells that differ in one thing only."""
     slower = replace(problem, task=two_settings(problem)[1].task)
     for kind, function in FUNCTIONS.items():
@@ -74,7 +74,7 @@ def _diagnosis(subject: Subject, problem: Problem, seeds: list[Problem], made: l
     return f"cells that are computed together differ from the same cells alone ({found})"
 
 
-def _remedy_of_number(subject: Subject, problem: Problem, changed: Problem, found: str) -> str:
+def _remedy_of_number(subject: MethodUnderTest, problem: Problem, changed: Problem, found: str) -> str:
     if not fault(subject, [problem, changed], share_preludes=False):
         return (
             "makes a difference to an exchange before round 1, whose objects are equal (==) whatever its "
@@ -92,7 +92,7 @@ def _remedy_of_number(subject: Subject, problem: Problem, changed: Problem, foun
 
 
 def fault(
-    subject: Subject,
+    subject: MethodUnderTest,
     problems: Sequence[Problem],
     stacked: Sequence[type] = tuple(FUNCTIONS),
     share_preludes: bool = True,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bench.contract.method_under_test import MethodUnderTest, raised
 from bench.contract.nests import copied, differing, flat, some
 from bench.contract.rule import Rule
 from bench.contract.runs import Course, Work
-from bench.contract.subject import Subject, raised
 
 
-def _traffic(subject: Subject) -> Iterator[str]:
+def _traffic(subject: MethodUnderTest) -> Iterator[str]:
     course = subject.course
     for number, record in enumerate([course.prelude, *course.records]):
         work = [each for each in course.work if each.number == number]
@@ -34,7 +34,7 @@ def _bytes(nests: Sequence[Any]) -> int:
     return sum(leaf.numel() * leaf.element_size() for nest in nests for leaf in flat(nest).values())
 
 
-def _beside_the_messages(subject: Subject, course: Course) -> Iterator[str]:
+def _beside_the_messages(subject: MethodUnderTest, course: Course) -> Iterator[str]:
     """A server that has had no contact with the clients but their replies must come to the same state."""
     Course.of(subject.problem(seed=1), rounds=1)
     problem = subject.problem_of_its_own()

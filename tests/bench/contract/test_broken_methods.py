@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import pytest
 
 from bench.contract import check
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.report import Finding
 from bench.contract.rules import RULES
-from bench.contract.subject import Subject
 from methods.core.fields import Role
 from methods.fedprox import FedProx
 from tests.kit import contract_broken as broken
@@ -96,7 +96,7 @@ CASES = [
 
 
 def findings(kind: type[Any], rule: str, **hyperparameters: Any) -> tuple[Finding, ...]:
-    return RULE[rule].applied_to(Subject(kind, hyperparameters)).findings
+    return RULE[rule].applied_to(MethodUnderTest(kind, hyperparameters)).findings
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from functools import lru_cache
 
 import pytest
 
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rule import Rule
 from bench.contract.rules import RULES
-from bench.contract.subject import Subject
 from bench.suite.methods import METHODS
 from tests.kit.contract import every_method
 
 
 @lru_cache(maxsize=1)
-def subject(name: str) -> Subject:
+def subject(name: str) -> MethodUnderTest:
     """Made once for all rules: the tests of a method follow each other in one process."""
-    return Subject(METHODS.load(name))
+    return MethodUnderTest(METHODS.load(name))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name.replace(" ", "_"))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from bench.contract.fixtures import MOMENTUM
 from bench.contract.nests import differing
 from bench.contract.runs import SOME, Course, run, served_model, standing
-from bench.contract.stage import MOMENTUM
 from bench.engine.federation import Federation
 from bench.engine.hosts import stacked
 from bench.engine.hosts.base import Host

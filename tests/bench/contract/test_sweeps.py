@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rules.sweeps import fault, with_other_value
-from bench.contract.subject import Subject
 from bench.engine.variation import Hyperparameters
 from bench.suite.methods import METHODS
 from methods.core.fields import Role, role_of
@@ -18,7 +18,7 @@ def test_each_number_may_be_a_tensor_unless_it_is_declared_otherwise(name: str) 
     problem = tiny_problem(make_method(name))
     if problem.task.has_batch_norm:
         pytest.skip("batch norm cannot be stacked")
-    subject = Subject(METHODS.load(name), quick(name))
+    subject = MethodUnderTest(METHODS.load(name), quick(name))
     for path in Hyperparameters.of(problem.method).numbers:
         changed = with_other_value(problem, path)
         assert changed is not None, f"{'.'.join(path)} takes no other value"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bench.contract.fixtures import tiny_problem
 from bench.contract.runs import run
-from bench.contract.stage import tiny_problem
 from bench.engine.devices import check_precision, sent_orders, sent_together
 from bench.engine.hosts.base import Host, are_finite
 from bench.errors import UserError

@@ -12,9 +12,9 @@ import torch
 from pydantic import ValidationError
 
 from bench.config.training import Augmentation
+from bench.contract.fixtures import CLASSES, SIZES, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import run, standing
-from bench.contract.stage import CLASSES, SIZES, tiny_problem
 from bench.engine.assembly import assemble
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost

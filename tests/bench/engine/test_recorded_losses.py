@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bench.contract.stage import tiny_problem
+from bench.contract.fixtures import tiny_problem
 from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation

@@ -12,9 +12,9 @@ from torch.optim import lr_scheduler
 
 from bench.config.schedules import Cosine, Schedule, Step
 from bench.config.training import Training
+from bench.contract.fixtures import ADAM, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import SplitHosts, resumed, run, standing
-from bench.contract.stage import ADAM, tiny_problem
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem

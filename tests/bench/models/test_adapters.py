@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from torch import nn
 from torch.func import functional_call
 
+from bench.contract.fixtures import samples
 from bench.contract.models import Vit
-from bench.contract.stage import samples
 from bench.engine.federation import Federation
 from bench.engine.hosts.loop import LoopHost
 from bench.engine.hosts.stacked import StackedHost

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench.contract.fixtures import refusals, tiny_problem
 from bench.contract.models import MODELS
 from bench.contract.runs import SOME, Course
-from bench.contract.stage import refusals, tiny_problem
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
 from methods.wrappers.base import Wrapper
@@ -25,7 +25,7 @@ class NotApplicableError(Exception):
     """Raised by a rule that does not concern this method; its text says why."""
 
 
-class Subject:
+class MethodUnderTest:
     """A class of methods, an instance to examine, and the first small model that it accepts."""
 
     def __init__(self, kind: type[FedAlgorithm], hyperparameters: Mapping[str, Any] | None = None) -> None:
@@ -92,7 +92,7 @@ class Subject:
             raise NotApplicableError("one client holds all data")
 
 
-def raised(subject: Subject, error: Exception) -> str:
+def raised(subject: MethodUnderTest, error: Exception) -> str:
     """What a method's code raised, and in which of its lines."""
     files = {
         str(getattr(sys.modules.get(each.__module__), "__file__", "")): each for each in subject.kind.__mro__
