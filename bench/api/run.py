@@ -16,8 +16,8 @@ from bench.request import made
 from bench.runs.request import RunRequest
 from bench.runs.run import run as run_suite
 from bench.suite.model import Suite
+from bench.text import counted
 from bench.validation import validated
-from bench.words import counted
 
 if TYPE_CHECKING:
     from bench.data.choice import DatasetChoice

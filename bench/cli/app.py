@@ -30,7 +30,7 @@ from bench.cli import (
 )
 from bench.errors import UserError, mendable
 from bench.startup.shadowed_packages import refuse_shadowed_packages
-from bench.words import one_line
+from bench.text import one_line
 
 app = typer.Typer(
     name="bench",

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from bench.words import one_line
+from bench.text import one_line
 
 WIDTH_WITHOUT_SCREEN = 140
 

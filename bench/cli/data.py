@@ -105,7 +105,7 @@ def take_in(name: str, path: Path, root: Path | None, link: bool) -> None:
     """Imports the files and reports what they contain, and how that differs from what was published."""
     from bench.cli.console import make_console
     from bench.data import manage
-    from bench.words import counted
+    from bench.text import counted
 
     imported = manage.import_data(name, path, _required(root), link)
     console = make_console()

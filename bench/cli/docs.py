@@ -16,7 +16,7 @@ def docs(
     from bench.cli.console import make_console
     from bench.method_pages.descriptions import descriptions
     from bench.records.results_file import SUFFIX, read_results
-    from bench.words import counted
+    from bench.text import counted
     from reports.docs import write_docs
 
     described = list(descriptions())

@@ -21,7 +21,7 @@ def site(
     """Write a static, searchable site of all results; open its index.html, no server is needed."""
     from bench.cli.console import make_console
     from bench.records.results_file import SUFFIX, read_results
-    from bench.words import counted
+    from bench.text import counted
     from reports.site import write_site
 
     files = sorted(results.glob(f"*{SUFFIX}"))

@@ -12,7 +12,7 @@ def submit(request: SubmitRequest) -> None:
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
     from bench.results.submit import submit as submit_run
-    from bench.words import counted
+    from bench.text import counted
 
     console = make_console()
     done = submit_run(request, ConsoleObserver(console))

@@ -15,7 +15,7 @@ def verify(request: VerifyRequest) -> int:
     from bench.cli.console import make_console
     from bench.cli.live import ConsoleObserver
     from bench.results.verify import verify as verify_file
-    from bench.words import counted
+    from bench.text import counted
 
     console = make_console()
     found = verify_file(request, ConsoleObserver(console))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ray import tune
 
-from bench.words import counted
+from bench.text import counted
 
 _ROUNDING = 1e-9
 

@@ -10,7 +10,7 @@ from bench.data.class_draws import draw_per_class, quotas_of
 from bench.data.clients import Client, Partition
 from bench.data.partitions import PartitionSpec, make_partition
 from bench.errors import UserError, nearest
-from bench.words import counted
+from bench.text import counted
 
 STREAM = 0x756E73  # "uns": keeps this draw apart from others made from the same seed
 

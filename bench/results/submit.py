@@ -21,7 +21,7 @@ from bench.records.round_columns import columns_of
 from bench.records.run_folder import find_run
 from bench.results.consistency import inconsistencies
 from bench.results.request import SubmitRequest
-from bench.words import counted
+from bench.text import counted
 from reports.combine.merge import merge_runs, obstacles, rival_rows
 
 SHOWN = 5

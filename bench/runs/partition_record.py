@@ -9,7 +9,7 @@ from bench.data import load_dataset
 from bench.data.partitions import Partition, class_counts
 from bench.engine.assembly import partition_of
 from bench.records.schema import ClientShare, PartitionRecord, row_name
-from bench.words import counted
+from bench.text import counted
 
 
 def partition_record(config: CellConfig, data_root: Path | None) -> PartitionRecord:

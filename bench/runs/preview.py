@@ -10,7 +10,7 @@ from bench.engine.executors import cells_at_once, choose
 from bench.runs.plan import Plan
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell
-from bench.words import counted
+from bench.text import counted
 
 
 def in_words(plan: Plan, pending: Sequence[PlannedCell], executor: str, first: Assembled | None) -> list[str]:

@@ -19,8 +19,8 @@ from bench.runs.plan import Plan, plan_of
 from bench.runs.preview import in_words
 from bench.runs.request import RunRequest
 from bench.suite.planning import PlannedCell
+from bench.text import counted
 from bench.tracking.tracker import Tracker, TrackingError
-from bench.words import counted
 from reports.report import FORMATS, Report
 
 SECONDS_FOR_A_REPORT = 120.0

@@ -8,7 +8,7 @@ from bench.search.budget import Limits
 from bench.search.halving import REDUCTION, rungs
 from bench.search.plan import Search
 from bench.search.space import describe
-from bench.words import counted
+from bench.text import counted
 
 
 def preview(searches: Sequence[Search], limits: Limits) -> Iterator[str]:

@@ -13,7 +13,7 @@ from bench.search.plan import Search
 from bench.search.preview import preview as preview_searches
 from bench.search.request import TuneRequest
 from bench.studies.request import StudyRequest
-from bench.words import counted
+from bench.text import counted
 
 
 def in_words(request: StudyRequest, searches: Mapping[str, Sequence[Search]]) -> Iterator[str]:

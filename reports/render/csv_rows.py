@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from bench.words import one_line
+from bench.text import one_line
 from reports.tables.table import Table, plain_number
 
 HEADER = (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from bench.words import one_line
+from bench.text import one_line
 from reports.tables.table import Entry, Row, Table
 
 

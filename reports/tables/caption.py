@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from bench.config.cell import CellConfig
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import DEFAULT_ROW, row_name
-from bench.words import counted
+from bench.text import counted
 from reports.numbers.scores import RowScores
 from reports.numbers.tuning import tuning_budget
 from reports.tables.notes import still_improving

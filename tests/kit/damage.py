@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.errors import UserError
-from bench.words import one_line
+from bench.text import one_line
 
 T = TypeVar("T")
 MOST = 16

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from bench.errors import UserError
-from bench.words import one_line
+from bench.text import one_line
 
 EXAMPLES = int(os.environ.get("BENCH_FUZZ", "0"))
 """Inputs of each kind; 0: a few, always the same ones, as part of the usual tests."""
