@@ -11,7 +11,7 @@ from torch import Tensor
 
 from methods.core.batches import Batch, Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
-from methods.core.fields import Role, option
+from methods.core.hyperparameters import Role, option
 from methods.core.losses import cross_entropy, label_losses
 from methods.core.numbers import Number, is_off
 from methods.core.optimisers import SGD, Adam, Group, Optimiser

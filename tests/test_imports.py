@@ -34,12 +34,12 @@ METHODS = [{"core", "fast"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
 FAST = {
-    "methods.core.late_gradients",
-    "methods.core.list_arithmetic",
-    "methods.core.rows",
-    "methods.core.squares",
-    "methods.core.stacked_gradient",
-    "methods.core.stacking",
+    "methods.fast.fused_gradients",
+    "methods.fast.list_arithmetic",
+    "methods.fast.gather",
+    "methods.fast.norms",
+    "methods.fast.stacked_gradient",
+    "methods.fast.vmap_levels",
 }
 """What authors of methods need not know: how stacks are computed quickly."""
 CLOSER_TO_THE_FRAMEWORK = (

@@ -34,7 +34,7 @@ ROOMS = (
     "bench/scheduling/",
     "methods/fast/",
     "bench/startup/exit.py",
-    "methods/core/stacking.py",
+    "methods/fast/vmap_levels.py",
 )
 """Where private names may be used; elsewhere, use what these offer."""
 
@@ -164,7 +164,7 @@ def _nests() -> None:
 
 def _out_of_vmap() -> None:
     """Two levels; inside them all clients and cells are one tensor, which a plain operation changes."""
-    from methods.core.stacking import AVAILABLE, in_stack, levels_of, one_of, outside, present, stack_of
+    from methods.fast.vmap_levels import AVAILABLE, in_stack, levels_of, one_of, outside, present, stack_of
 
     assert AVAILABLE
     seen: list[tuple[Any, ...]] = []

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from methods.base import FedAlgorithm
-from methods.core.fields import Role, role_of
+from methods.core.hyperparameters import Role, role_of
 from methods.core.optimisers import Optimiser
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from methods.core.late_gradients import postpone_product
-from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of
+from methods.fast.fused_gradients import postpone_product
+from methods.fast.vmap_levels import in_stack, is_shared, levels_of, one_of, outside, stack_of
 
 
 class Linear(nn.Linear):

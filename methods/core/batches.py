@@ -15,8 +15,8 @@ from torch import Tensor
 
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
-from methods.core.rows import Pieces, Source, placed, rows
-from methods.core.stacking import rows_in_turn
+from methods.fast.gather import Pieces, Source, placed, rows
+from methods.fast.vmap_levels import rows_in_turn
 
 
 class Samples(NamedTuple):

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from methods.core.batches import Batch
-from methods.core.stacking import in_stack, one_of, outside, present, whole_stack
+from methods.fast.vmap_levels import in_stack, one_of, outside, present, whole_stack
 
 TERM = "cross_entropy"
 """The name under which cross-entropies are recorded, unless a method gives another."""

@@ -13,8 +13,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
-from methods.core.list_arithmetic import ListArithmetic, Tensors, add_each
 from methods.core.numbers import Number, is_off
+from methods.fast.list_arithmetic import ListArithmetic, Tensors, add_each
 
 Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from methods.core.batches import Batch
-from methods.core.modes import has_modes
+from methods.core.eval_mode import has_modes
 from methods.core.optimisers import Optimiser
 from methods.core.random import derive, generator, normal
 from methods.core.training import ONE_CLIENT, Loss, Mode, train

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from methods.core.batches import Batch
-from methods.core.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR, Tensors
 from methods.core.numbers import Number
 from methods.core.optimisers import Optimiser, Rates
 from methods.core.random import drawing_from
-from methods.core.stacked_gradient import parts_of, stacked_gradient, vector_gradient
-from methods.core.stacking import in_stack
 from methods.core.tree import Tree
+from methods.fast.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR, Tensors
 from methods.fast.pytrees import tree_map
+from methods.fast.stacked_gradient import parts_of, stacked_gradient, vector_gradient
+from methods.fast.vmap_levels import in_stack
 
 Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from methods.core.numbers import Number
-from methods.core.squares import squared_distance, sum_of_squares
-from methods.core.stacking import in_stack
 from methods.fast import tensor_lists
+from methods.fast.norms import squared_distance, sum_of_squares
 from methods.fast.pytrees import register_pytree_node
+from methods.fast.vmap_levels import in_stack
 
 
 class Tree(Mapping[str, Tensor]):

@@ -19,7 +19,7 @@ from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
 from methods.base import Loss, Message, State, Task
-from methods.core.fields import Role
+from methods.core.hyperparameters import Role
 from methods.fedprox import FedProx
 from tests.kit.cli import TINY, write_suite
 

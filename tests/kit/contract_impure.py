@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr
 from torch import Generator, Tensor
 
 from methods.base import Batch, Batches, Message, Prelude, Reply, Samples, State, Task, Tree
-from methods.core.fields import Role
+from methods.core.hyperparameters import Role
 from tests.kit.contract_toys import ChangesLocal, ChangesLoss, Toy
 
 # Purity and randomness

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from methods.base import Samples
-from methods.core.rows import Pieces, placed, rows
+from methods.fast.gather import Pieces, placed, rows
 from methods.wrappers.ggeur.lazy_samples import FEWEST, AddedSamples, LazySamples
 from tests.kit.tiny import draw
 

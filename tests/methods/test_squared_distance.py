@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from methods.core import squares
-from methods.core.late_gradients import gradients, postpone_product, postpone_scaled
-from methods.core.squares import squared_distance, sum_of_squares
-from methods.core.stacked_gradient import plain_gradient, quick_gradient
 from methods.core.tree import Tree
+from methods.fast import norms
+from methods.fast.fused_gradients import gradients, postpone_product, postpone_scaled
+from methods.fast.norms import squared_distance, sum_of_squares
+from methods.fast.stacked_gradient import plain_gradient, quick_gradient
 
 CLIENTS, CELLS, SHAPE = 3, 2, (5, 4)
 FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -144,7 +144,7 @@ def test_it_can_be_differentiated_twice() -> None:
 
 def test_without_functorchs_internals_it_is_the_plain_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("in_stack", "is_shared"):
-        monkeypatch.setattr(squares, name, lambda tensor: False)
+        monkeypatch.setattr(norms, name, lambda tensor: False)
     y, x = drawn(CLIENTS, CELLS), drawn(CELLS)
     found = vmap(vmap(grad(squared_distance)), in_dims=(0, None))(y, x)
     torch.testing.assert_close(found, 2 * (y - x))

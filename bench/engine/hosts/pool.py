@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from methods.core.batches import Samples
-from methods.core.rows import Pieces, Source
 from methods.core.samples_by_index import SamplesByIndex
-from methods.core.stacking import AVAILABLE
+from methods.fast.gather import Pieces, Source
+from methods.fast.vmap_levels import AVAILABLE
 
 LARGE = 2**23
 """Bytes of a client's samples from which on copying them takes longer than taking batches from one more

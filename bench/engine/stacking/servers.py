@@ -16,7 +16,7 @@ from bench.engine.hosts.stack import Stack, fill, leaves_in, refill
 from bench.engine.variation import differing_numbers, setting, with_values
 from methods.base import FedAlgorithm, Reply, State
 from methods.core.batches import PIECE, Samples
-from methods.core.stacking import is_stacked
+from methods.fast.vmap_levels import is_stacked
 
 
 def combined_together(requests: Sequence[Combining]) -> list[State]:

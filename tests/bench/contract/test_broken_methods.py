@@ -10,7 +10,7 @@ from bench.contract import check
 from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.report import Finding
 from bench.contract.rules import RULES
-from methods.core.fields import Role
+from methods.core.hyperparameters import Role
 from methods.fedprox import FedProx
 from tests.kit import contract_broken as broken
 from tests.kit import contract_impure as impure

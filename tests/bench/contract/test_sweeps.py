@@ -8,7 +8,7 @@ from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rules.sweeps import fault, with_other_value
 from bench.engine.variation import Hyperparameters
 from bench.suite.methods import METHODS
-from methods.core.fields import Role, role_of
+from methods.core.hyperparameters import Role, role_of
 from tests.kit.contract import every_method, make_method, quick, tiny_problem
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from bench.models.linear import Linear, _ProductOfCells
-from methods.core.stacked_gradient import stacked_gradient
 from methods.core.tree import Tree
+from methods.fast.stacked_gradient import stacked_gradient
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bench.models import model_spec
 from bench.models.base import seeded_model
 from methods.base import Task
-from methods.core.modes import has_modes
+from methods.core.eval_mode import has_modes
 from methods.modules.split_model import SplitModel
 from tests.kit.tiny import (
     CLASSES,

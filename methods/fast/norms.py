@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from methods.core.late_gradients import postpone_scaled
-from methods.core.stacking import in_stack, is_shared, levels_of, one_of, outside, stack_of, stretched
+from methods.fast.fused_gradients import postpone_scaled
+from methods.fast.vmap_levels import in_stack, is_shared, levels_of, one_of, outside, stack_of, stretched
 
 
 def sum_of_squares(tensor: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from methods.core.stacking import levels_of, outside, stack_of, stretched
 from methods.fast import tensor_lists
+from methods.fast.vmap_levels import levels_of, outside, stack_of, stretched
 
 if TYPE_CHECKING:
     from methods.core.numbers import Number

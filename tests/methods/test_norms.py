@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from methods.core.squares import sum_of_squares
-from methods.core.stacked_gradient import quick_gradient
+from methods.fast.norms import sum_of_squares
+from methods.fast.stacked_gradient import quick_gradient
 
 LEVELS = (3, 2)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from methods.core.rows import Pieces, rows
+from methods.fast.gather import Pieces, rows
 from tests.kit.tiny import draw
 
 

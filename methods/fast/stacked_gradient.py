@@ -14,9 +14,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from methods.core.late_gradients import gradients
-from methods.core.stacking import in_stack, one_of, outside, present, stack_of, whole_stack
 from methods.fast import tensor_lists
+from methods.fast.fused_gradients import gradients
+from methods.fast.vmap_levels import in_stack, one_of, outside, present, stack_of, whole_stack
 
 Value: TypeAlias = Callable[[list[Tensor]], Tensor]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from methods.core.stacking import in_stack, levels_of, one_of, outside, stack_of
+from methods.fast.vmap_levels import in_stack, levels_of, one_of, outside, stack_of
 
 if TYPE_CHECKING:
     from methods.core.samples_by_index import SamplesByIndex
