@@ -12,10 +12,10 @@ from torch import Tensor
 
 from bench.contract.fixtures import with_only
 from bench.contract.nests import copied, differing
+from bench.engine.clients.base import Host, Hosts
+from bench.engine.clients.loop import LoopHost
 from bench.engine.evaluation import Scores
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host, Hosts
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import SharedPreludes
 from methods.base import FedAlgorithm, Message, Reply, State

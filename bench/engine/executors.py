@@ -5,11 +5,11 @@ from __future__ import annotations
 from torch import nn
 
 from bench.config.cell import CellConfig
+from bench.engine.clients.base import Hosts
 from bench.engine.clients.debug import DebugHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.conditions import Conditions
-from bench.engine.hosts.base import Hosts
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError, nearest
 from bench.models.text_backbone import TextBackbone
@@ -96,7 +96,7 @@ def make_hosts(problem: Problem, config: CellConfig, conditions: Conditions, fol
     check_executor(conditions.executor)
     name = choose(problem)[0] if conditions.executor == "auto" else conditions.executor
     if name == "ray":
-        from bench.engine.hosts.ray import RayHosts
+        from bench.engine.clients.ray import RayHosts
 
         return RayHosts(sorted(problem.train), config, conditions)
     if name == "debug":

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from bench.engine.checkpoints import load_state, save_state
+from bench.engine.clients.base import Asked, Combining, Host, Hosts, Round
 from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
-from bench.engine.hosts.base import Asked, Combining, Host, Hosts, Round
-from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import Exchanged, SharedPreludes
+from bench.engine.stacking.replies import Replies
 from bench.records.predictions import Predictions, labels_digest
 from methods.base import Exchange, Message, Reply, State, Task
 from methods.core.optional import FoldsReplies

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.engine.process import use_share
 from bench.errors import UserError, nearest

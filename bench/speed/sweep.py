@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.engine.stacking.joint import JointRounds
 from bench.models.architectures.head import Head

@@ -14,7 +14,7 @@ from bench.config.cell import CellConfig
 from bench.engine.cell import CellRun
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
-from bench.engine.hosts import together as computed_together
+from bench.engine.stacking import call as computed_together
 from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells

@@ -11,8 +11,8 @@ from bench.contract.fixtures import tiny_problem as problem_of
 from bench.contract.method_under_test import QUICK, MethodUnderTest
 from bench.contract.nests import differing, flat, gaps
 from bench.contract.runs import resumed, run, standing
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS, WRAPPERS
 from methods.base import FedAlgorithm

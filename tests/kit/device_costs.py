@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from bench.contract.fixtures import ADAM, MOMENTUM, PLAIN, refusal_of, tiny_problem
 from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.runs import prepared
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from methods.core.batches import Samples

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.models.architectures.cnn import CNN
 from bench.models.architectures.head import Head

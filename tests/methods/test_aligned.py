@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from bench.engine.batch_norm import check_last_batches
+from bench.engine.clients.loop import LoopHost
 from bench.engine.conditions import Conditions
 from bench.engine.executors import choose, make_hosts
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models.architectures.cnn import CNN

@@ -15,10 +15,10 @@ from bench.contract import check
 from bench.data.datasets.office_caltech import OfficeCaltech
 from bench.encoders import encoder_spec
 from bench.engine.assembly import assemble
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.executors import choose
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.errors import UserError
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells

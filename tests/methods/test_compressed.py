@@ -13,7 +13,7 @@ from bench.contract.rules.divergence import DIVERGENCE
 from bench.contract.rules.executors import EXECUTORS
 from bench.contract.rules.randomness import RANDOMNESS
 from bench.contract.rules.rounds import TENSORS
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 from bench.suite.methods import METHODS
 from methods.shared.compression import bits_for, from_quantised, packed, quantised, unpacked
 from methods.shared.vectors import flattened

@@ -13,8 +13,8 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy.stats import norm
 
+from bench.engine.clients.loop import LoopHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated

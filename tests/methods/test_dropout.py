@@ -10,8 +10,8 @@ import torch
 from bench.contract.fixtures import CLASSES, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import run, standing
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.models.architectures.cnn import CNN
 from bench.models.base import seeded_model

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.models.architectures.cnn import CNN
 from bench.models.base import seeded_model
 from methods.base import Batch, Samples, State, Task, Tree

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bench.contract.models import MODELS
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.models import model_spec
 from bench.models.base import seeded_model
 from bench.suite.loading import load_suite

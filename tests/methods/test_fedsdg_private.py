@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from bench.engine.checkpoints import load_state
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from methods.core.optimisers import Adam
 from methods.fedsdg import GATES, FedSDG
 from tests.kit.contract import (

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from bench.engine.clients import base, stacked
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts import base, stacked
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.models.architectures.head import Head
 from bench.models.base import seeded_model
 from methods.base import Samples, State, Task

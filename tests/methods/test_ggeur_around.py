@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench.contract.models import MODELS
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.suite.methods import METHODS
 from tests.kit.contract import PLAIN, accepted_model, make_method, run, tiny_problem, tiny_task
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from bench.engine.cell import CellRun
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.conditions import Conditions
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.records.cell_folder import CellFolder
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from bench.contract.nests import flat
 from bench.contract.runs import standing
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.suite.methods import METHODS, WRAPPERS
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD, Adam, Group

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from bench.engine.clients.loop import LoopHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm, Message, Reply, Task, Tree
 from methods.core.optimisers import SGD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 from methods.core.optimisers import SGD
 from methods.fedpgp import FedPGP
 from tests.kit.contract import make_method, run, samples, tiny_problem, tiny_task

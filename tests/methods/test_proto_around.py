@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from methods.fedavg import FedAvg
 from methods.fedproto_avg import FedProtoAvg
 from methods.fedprox import FedProx

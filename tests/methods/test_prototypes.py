@@ -8,8 +8,8 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
 from methods.base import Batch, FedAlgorithm, Message, Reply, State, Task, Tree
 from methods.fedavg import FedAvg
 from methods.fedproto import FedProto

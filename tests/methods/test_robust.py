@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import trim_mean
 
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 from bench.errors import UserError
 from bench.suite.methods import METHODS
 from bench.validation import validated

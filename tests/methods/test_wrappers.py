@@ -10,9 +10,9 @@ import torch
 from torch import Generator, Tensor
 
 from bench.contract.runs import standing
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.suite.methods import METHODS
 from methods.base import Batch, Batches, FedAlgorithm, Message, Prelude, Reply, Samples, State, Task
 from methods.core.optimisers import SGD, Adam

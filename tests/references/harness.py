@@ -13,9 +13,9 @@ from torch import Tensor
 
 from bench.contract.nests import flat
 from bench.contract.runs import served_model
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from methods.core.batches import Samples

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.suite.methods import METHODS
 from tests.kit.contract import wrapped
 from tests.references.harness import (

@@ -11,10 +11,10 @@ from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.nests import differing, gaps, is_all_finite, some
 from bench.contract.rule import Rule
 from bench.contract.runs import resumed, run, standing
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 
 
 def _divergence(subject: MethodUnderTest) -> Iterator[str]:

@@ -14,9 +14,9 @@ from bench.contract.nests import differing, gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, SplitHosts, run, standing
 from bench.engine.clients.debug import DebugHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.preparation import Recipe
 from bench.engine.problem import Problem
 from methods.core.optimisers import Optimiser

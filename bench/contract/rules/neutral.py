@@ -11,7 +11,7 @@ from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import run, served_model
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 from methods.base import FedAlgorithm
 from methods.fedavg import FedAvg
 from methods.wrappers.base import Wrapper

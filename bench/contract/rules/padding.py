@@ -13,9 +13,9 @@ from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import run
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stack import Stack, fill, refill
+from bench.engine.clients.loop import LoopHost
 from bench.engine.problem import Problem
+from bench.engine.stacking.stacked_tensors import Stack, fill, refill
 from methods.base import Batch, Batches, Message, State
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.training import STACKED

@@ -11,10 +11,10 @@ from bench.contract.method_under_test import MethodUnderTest, raised
 from bench.contract.nests import differing, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, SplitHosts, resumed, run, standing
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 
 SAVED_AFTER = 2

@@ -12,7 +12,7 @@ from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import differing, flat, foreign, gaps, is_all_finite, noisy, shapes, some
 from bench.contract.rule import Rule
 from bench.contract.runs import WatchedHost, last_phase, predictions, run, served_model, with_served_model
-from bench.engine.hosts.loop import LoopHost
+from bench.engine.clients.loop import LoopHost
 
 
 def _rounds(subject: MethodUnderTest) -> Iterator[str]:

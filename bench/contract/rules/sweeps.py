@@ -14,14 +14,14 @@ from bench.contract.method_under_test import MethodUnderTest, NotApplicableError
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
+from bench.engine.clients.base import Asked, Hosts, Round
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.evaluation import Judged, Judging
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Asked, Hosts, Round
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import SharedPreludes
+from bench.engine.stacking.differing_numbers import Hyperparameters
 from bench.engine.stacking.joint import FUNCTIONS, JointRounds, StackError
-from bench.engine.variation import Hyperparameters
 from methods.base import FedAlgorithm
 from methods.core.optional import MakesSamples
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import load_state, save_state
+from bench.engine.clients.base import Arguments
+from bench.engine.clients.loop import LoopHost
 from bench.engine.devices import use_precision
-from bench.engine.hosts.base import Arguments
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder

@@ -7,16 +7,16 @@ from typing import Any
 
 from torch import Tensor
 
+from bench.engine.clients.base import KEPT_BYTES, Asked, Combining, Hosts, Round
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.evaluation import Judging
-from bench.engine.hosts.base import KEPT_BYTES, Asked, Combining, Hosts, Round
-from bench.engine.hosts.pool import Pool, may_have_parts
-from bench.engine.hosts.replies import StackedReplies
-from bench.engine.hosts.stacked import StackedHost
-from bench.engine.hosts.together import train_together
 from bench.engine.shared_preludes import are_same
+from bench.engine.stacking.call import train_together
+from bench.engine.stacking.differing_numbers import Hyperparameters, setting
 from bench.engine.stacking.layout import Member, grouped, layout
+from bench.engine.stacking.replies import StackedReplies
+from bench.engine.stacking.samples import Pool, may_have_parts
 from bench.engine.stacking.servers import combined_together, judged_together
-from bench.engine.variation import Hyperparameters, setting
 from methods.base import FedAlgorithm
 
 FUNCTIONS: Mapping[type, str] = {Asked: "local", Combining: "aggregate", Judging: "predict"}

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bench.engine.clients.base import Combining
 from bench.engine.evaluation import Judged, Judging
-from bench.engine.hosts.base import Combining
-from bench.engine.hosts.replies import StackedReplies
-from bench.engine.hosts.stack import Stack, fill, leaves_in, refill
-from bench.engine.variation import differing_numbers, setting, with_values
+from bench.engine.stacking.differing_numbers import differing_numbers, setting, with_values
+from bench.engine.stacking.replies import StackedReplies
+from bench.engine.stacking.stacked_tensors import Stack, fill, leaves_in, refill
 from methods.base import FedAlgorithm, Reply, State
 from methods.core.batches import PIECE, Samples
 from methods.fast.vmap_levels import is_stacked

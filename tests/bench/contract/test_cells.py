@@ -12,9 +12,9 @@ import pytest
 from bench.contract.nests import differing
 from bench.contract.runs import resumed, run
 from bench.engine.checkpoints import load_state
+from bench.engine.clients.loop import LoopHost
 from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.suite.methods import METHODS
 from tests.kit.cli import wait_until
@@ -22,7 +22,7 @@ from tests.kit.contract import wrapped
 from tests.kit.contract_cells import NEED_CLIP, KeptActors, accepted_cell_model, assembled, cell_config
 
 if TYPE_CHECKING:
-    from bench.engine.hosts.ray import RayHosts
+    from bench.engine.clients.ray import RayHosts
 
 on_ray = pytest.mark.xdist_group("ray")
 SLOW = (
@@ -82,7 +82,7 @@ TWO_HOSTS = Conditions(executor="ray", hosts=2)
 
 @pytest.fixture(scope="module")
 def kept_actors(ray_session: None) -> Iterator[KeptActors]:
-    from bench.engine.hosts import ray as ray_hosts
+    from bench.engine.clients import ray as ray_hosts
 
     with pytest.MonkeyPatch.context() as patch:
         kept = KeptActors(ray_hosts._place)
@@ -92,7 +92,7 @@ def kept_actors(ray_session: None) -> Iterator[KeptActors]:
 
 def real_cell(name: str, model: str, participation: float) -> tuple[Problem, Callable[[], RayHosts]]:
     """The problem of a cell, and its hosts on Ray."""
-    from bench.engine.hosts.ray import RayHosts
+    from bench.engine.clients.ray import RayHosts
 
     config = cell_config(name, model, participation)
     problem = assembled(config).problem

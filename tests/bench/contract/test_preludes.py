@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
+from bench.engine.clients.base import Host
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
 from methods.base import Batches, Exchange, Message, Reply, State, Task
 from methods.fedavg import FedAvg
 from tests.kit.contract import in_one_process, tiny_problem

@@ -11,11 +11,11 @@ import torch
 from bench.contract.fixtures import MOMENTUM
 from bench.contract.nests import differing
 from bench.contract.runs import SOME, Course, run, served_model, standing
+from bench.engine.clients import stacked
+from bench.engine.clients.base import Host
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts import stacked
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.pool import evenly_cut
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.stacking.samples import evenly_cut
 from methods.base import FedAlgorithm
 from methods.core.optional import MakesSamples
 from methods.wrappers.base import Wrapper

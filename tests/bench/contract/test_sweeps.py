@@ -6,7 +6,7 @@ import pytest
 
 from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rules.sweeps import fault, with_other_value
-from bench.engine.variation import Hyperparameters
+from bench.engine.stacking.differing_numbers import Hyperparameters
 from bench.suite.methods import METHODS
 from methods.core.hyperparameters import Role, role_of
 from tests.kit.contract import every_method, make_method, quick, tiny_problem

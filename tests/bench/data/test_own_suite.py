@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.engine.assembly import assemble
+from bench.engine.clients.loop import LoopHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
 from bench.suite.loading import load_suite
 from bench.suite.planning import PlannedCell, plan_cells
 from tests.kit.cli import call_bench, write_suite

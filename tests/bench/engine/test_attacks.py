@@ -12,9 +12,9 @@ import torch
 from bench.config.cell import Attackers
 from bench.engine.assembly import assemble
 from bench.engine.attacks import Attack
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.suite.model import Suite

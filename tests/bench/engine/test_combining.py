@@ -10,12 +10,12 @@ import torch
 
 from bench.contract.nests import gaps
 from bench.contract.rules.sweeps import two_settings
+from bench.engine.clients.base import Asked, Combining
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Asked, Combining
-from bench.engine.hosts.replies import StackedReplies
-from bench.engine.hosts.stacked import StackedHost
-from bench.engine.hosts.together import train_together
+from bench.engine.stacking.call import train_together
 from bench.engine.stacking.joint import JointRounds, StackError
+from bench.engine.stacking.replies import StackedReplies
 from bench.engine.stacking.servers import combined_together
 from methods.base import FedAlgorithm
 from methods.core.tree import size_in_bytes

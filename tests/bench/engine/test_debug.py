@@ -16,9 +16,9 @@ from bench.contract.nests import differing
 from bench.contract.runs import run, standing
 from bench.engine.cell import CellRun
 from bench.engine.clients.debug import DebugHost
+from bench.engine.clients.loop import LoopHost
 from bench.engine.conditions import Conditions
 from bench.engine.executors import cells_at_once
-from bench.engine.hosts.loop import LoopHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder

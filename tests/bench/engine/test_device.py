@@ -7,8 +7,8 @@ import torch
 
 from bench.contract.fixtures import tiny_problem
 from bench.contract.runs import run
+from bench.engine.clients.base import Host, are_finite
 from bench.engine.devices import check_precision, sent_orders, sent_together
-from bench.engine.hosts.base import Host, are_finite
 from bench.errors import UserError
 from bench.suite.loading import load_suite
 from bench.suite.methods import METHODS

@@ -11,10 +11,10 @@ import torch
 
 from bench.contract.rules.sweeps import two_settings
 from bench.contract.runs import run
+from bench.engine.clients.base import Round
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.evaluation import Judged, Judging
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Round
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.stacking.joint import JointRounds
 from bench.engine.stacking.servers import judged_together
 from methods.core.batches import Samples

@@ -16,8 +16,8 @@ from bench.contract.fixtures import CLASSES, SIZES, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import run, standing
 from bench.engine.assembly import assemble
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.preparation import Recipe, recipe_of
 from bench.engine.problem import Problem
 from bench.errors import UserError

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 
 from bench.contract.fixtures import tiny_problem
 from bench.engine.cell import CellRun
+from bench.engine.clients.base import Host
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.conditions import Conditions
 from bench.engine.federation import Federation
-from bench.engine.hosts.base import Host
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.records.cell_folder import CellFolder
 from bench.records.reader import CellRecord, Run

@@ -12,10 +12,10 @@ from pydantic import Field
 from torch import Generator, Tensor
 
 from bench.engine.cell_stack import CellStack
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.conditions import Conditions
-from bench.engine.hosts import pool as pools
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.stacking import joint
+from bench.engine.stacking import samples as pools
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell

@@ -15,8 +15,8 @@ from bench.config.training import Training
 from bench.contract.fixtures import ADAM, tiny_problem
 from bench.contract.nests import gaps
 from bench.contract.runs import SplitHosts, resumed, run, standing
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
 from methods.core.optimisers import SGD

@@ -11,8 +11,8 @@ import torch
 
 from bench.contract.nests import gaps
 from bench.contract.runs import prepared, standing
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.shared_preludes import SharedPreludes
 from methods.base import Batches, FedAlgorithm, Message, Prelude, Reply, State, Task
 from methods.core.optimisers import SGD

@@ -14,9 +14,9 @@ from torch.func import functional_call
 
 from bench.contract.fixtures import samples
 from bench.contract.models import Vit
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec

@@ -14,10 +14,10 @@ from bench.data.language_models import TOKENIZER, tokenizer_file, vocabulary_dig
 from bench.data.tokens import tokenised
 from bench.encoders import encoder_spec
 from bench.encoders.loading import load_encoder
+from bench.engine.clients.loop import LoopHost
+from bench.engine.clients.stacked import StackedHost
 from bench.engine.executors import choose
 from bench.engine.federation import Federation
-from bench.engine.hosts.loop import LoopHost
-from bench.engine.hosts.stacked import StackedHost
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.models import model_spec

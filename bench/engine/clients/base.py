@@ -18,10 +18,10 @@ import torch
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import sent_orders
 from bench.engine.evaluation import Judging, Scores, score
-from bench.engine.hosts.replies import Replies
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
-from bench.engine.variation import Hyperparameters
+from bench.engine.stacking.differing_numbers import Hyperparameters
+from bench.engine.stacking.replies import Replies
 from bench.startup.memory import available_bytes
 from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples

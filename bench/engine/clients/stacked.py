@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.engine.hosts.base import KEPT_BYTES, Asked, Host, kept_bytes, merged
-from bench.engine.hosts.pool import Pool
-from bench.engine.hosts.replies import StackedReplies
-from bench.engine.hosts.together import train_together
+from bench.engine.clients.base import KEPT_BYTES, Asked, Host, kept_bytes, merged
 from bench.engine.problem import Problem
-from bench.engine.variation import setting
+from bench.engine.stacking.call import train_together
+from bench.engine.stacking.differing_numbers import setting
+from bench.engine.stacking.replies import StackedReplies
+from bench.engine.stacking.samples import Pool
 from methods.base import FedAlgorithm, Message, Reply, SamplesByIndex, Task
 from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bench.engine.hosts.pool import Place
-from bench.engine.hosts.stack import fill, leaves_in
+from bench.engine.stacking.samples import Place
+from bench.engine.stacking.stacked_tensors import fill, leaves_in
 from methods.base import Reply, State
 from methods.core.tree import size_in_bytes
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from bench.engine.clients.base import Asked
 from bench.engine.devices import sent_together
-from bench.engine.hosts.base import Asked
-from bench.engine.hosts.pool import Pool, evenly_cut
-from bench.engine.hosts.replies import Outcome, Row, StackedReplies
-from bench.engine.hosts.stack import Slot, Stack, fill, finite_rows, refill
-from bench.engine.variation import differing_numbers, with_values
+from bench.engine.stacking.differing_numbers import differing_numbers, with_values
+from bench.engine.stacking.replies import Outcome, Row, StackedReplies
+from bench.engine.stacking.samples import Pool, evenly_cut
+from bench.engine.stacking.stacked_tensors import Slot, Stack, fill, finite_rows, refill
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
 from methods.core.tree import leaves_of
 
 if TYPE_CHECKING:
-    from bench.engine.hosts.stacked import StackedHost
+    from bench.engine.clients.stacked import StackedHost
 
 
 def train_together(sets: Sequence[Sequence[Asked]], joined: Pool | None = None) -> list[list[StackedReplies]]:

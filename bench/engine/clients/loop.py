@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.engine.hosts.base import KEPT_BYTES, Host
+from bench.engine.clients.base import KEPT_BYTES, Host
 from bench.engine.problem import Problem
 from methods.base import Message, Reply
 from methods.core.batches import Samples

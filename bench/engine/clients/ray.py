@@ -20,10 +20,10 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from bench.config.cell import CellConfig
 from bench.engine.assembly import assemble_under
+from bench.engine.clients.loop import LoopHost
 from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.evaluation import Scores
-from bench.engine.hosts.loop import LoopHost
 from methods.base import Message, Reply, State
 
 READY_SECONDS = float(os.environ.get("BENCH_HOST_TIMEOUT", "120"))
