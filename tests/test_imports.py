@@ -13,35 +13,29 @@ import pytest
 
 from tests.kit.places import REPOSITORY
 
-FOUNDATIONS = {"errors", "words", "registry", "request", "validation", "memory"}
+FOUNDATIONS = {"errors", "observer", "registry", "request", "text", "validation"}
 ORDER = [
     FOUNDATIONS,
-    {"startup"},
+    {"config"},
     {"records"},
-    {"data", "models", "encoders"},
+    {"data"},
+    {"startup", "user_code"},
+    {"models", "encoders"},
     {"suite"},
     {"engine"},
-    {"contract", "speed", "tracking", "scheduling"},
+    {"contract", "speed", "tracking", "cluster"},
+    {"trials"},
     {"runs", "search"},
-    {"studies"},
+    {"studies", "results", "method_pages"},
     {"api"},
     {"cli", "__init__", "__main__"},
 ]
 """The rooms of `bench` from the ground up: a room imports from its own level and from those below it."""
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
-METHODS = [{"core", "fast"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
+METHODS = [{"fast", "core"}, {"modules"}, {"base"}, {"shared"}, {"wrappers"}]
 """Packages of `methods`, from the ground up; the methods themselves may use all but the wrappers."""
 
-FAST = {
-    "methods.fast.fused_gradients",
-    "methods.fast.list_arithmetic",
-    "methods.fast.gather",
-    "methods.fast.norms",
-    "methods.fast.stacked_gradient",
-    "methods.fast.vmap_levels",
-}
-"""What authors of methods need not know: how stacks are computed quickly."""
 CLOSER_TO_THE_FRAMEWORK = (
     "methods.base",
     "methods.wrappers.base",

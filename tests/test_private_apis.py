@@ -31,10 +31,7 @@ FOLDERS = ("bench", "methods", "reports", "search_spaces", "scripts", "examples"
 ROOMS = (
     "bench/startup/",
     "bench/cluster/",
-    "bench/scheduling/",
     "methods/fast/",
-    "bench/startup/exit.py",
-    "methods/fast/vmap_levels.py",
 )
 """Where private names may be used; elsewhere, use what these offer."""
 

@@ -1,5 +1,9 @@
 """The command line: one module per command."""
 
-from bench.startup.exit import main
+from bench.cli import app
+from bench.startup.exit import run_and_exit
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Entry point of `bench`."""
+    run_and_exit(app.main)

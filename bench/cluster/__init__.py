@@ -1,4 +1,4 @@
-"""Ray: the cluster, and the trials that run on it."""
+"""Ray: starting or joining it, its nodes, and what processes on other nodes need."""
 
 # Ray reads these when it is first imported, so they are set before any module of this package imports it.
 import os

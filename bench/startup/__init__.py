@@ -1,1 +1,1 @@
-"""What happens before the first command or call: checks and preparations of the process."""
+"""What saves seconds when a command starts and ends, and what is checked before it starts."""

@@ -1,4 +1,4 @@
-"""The process of a command: runs it, and ends without taking apart what was imported."""
+"""Runs a command and ends its process without taking apart what was imported."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import gc
 import os
 import sys
 import threading
-
-from bench.cli import app
+from collections.abc import Callable
 
 OBJECTS = 10_000
 """New ones, after which Python looks for garbage among them; by itself it would after 700."""
 
 
-def main() -> None:
-    """Entry point of `bench`.
+def run_and_exit(command: Callable[[], object]) -> None:
+    """Run a command and end the process with its exit code.
 
     Python would free half a million objects one by one after a command that used torch, Ray and MLflow. That
     takes two seconds, for memory that goes back to the system in any case. While they are made by imports, it
@@ -24,7 +23,7 @@ def main() -> None:
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
     code: object = 0
     try:
-        app.main()
+        command()
     except SystemExit as end:
         code = end.code or 0
     if not isinstance(code, int):  # a message, which Python prints

@@ -67,7 +67,7 @@ class ScratchFolders:
     def updates(self, waiting: Container[CellFolder] = ()) -> list[CellUpdate]:
         """What is new since the last call; nothing of cells that were done before or still wait.
 
-        Those have yet to read their rounds and checkpoints in the scratch folder, from where updates are taken.
+        Those have yet to read their rounds and checkpoints in the scratch folder, where updates come from.
         """
         begun = [
             (kept, config) for kept, config in self._unfinished if self._changes[kept].folder not in waiting

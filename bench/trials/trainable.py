@@ -125,12 +125,12 @@ class ReportWriter(tune.Stopper):
         return {"problem": None}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        for updates in result.pop(UPDATES, ()):
+        for cell in result.pop(UPDATES, ()):
             try:
-                updates.update.deliver(updates.folder, updates.config)
+                cell.update.deliver(cell.folder, cell.config)
             except OSError as error:
                 self.problem = UserError(
-                    f"cannot write {updates.folder.path}: {error.strerror}; make room there, or choose another "
+                    f"cannot write {cell.folder.path}: {error.strerror}; make room there, or choose another "
                     "folder with --out, and run the same command again to resume"
                 )
                 raise

@@ -230,7 +230,7 @@ class PaddedBatches(NamedTuple):
     """What the client's random numbers of this round depend on."""
     prepare: Preparation | None = None
 
-    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Batch]:
         of_all = self._of_all_steps() if self.order.shape[0] > 1 or self.y.device.type != "cpu" else None
         uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
         for step in range(self.order.shape[0]):

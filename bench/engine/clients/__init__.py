@@ -1,1 +1,1 @@
-"""How the work of a round's clients is computed."""
+"""How the clients of a round are computed: one after another, stacked, in Ray actors, or for debugging."""
