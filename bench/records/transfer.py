@@ -1,7 +1,7 @@
 """What a cell leaves behind, on its way from the process that computes it to the driver, who writes it.
 
-A process works in a scratch folder. What is new there goes to the driver in a `FileUpdate`, and the driver puts
-it into the cell's folder; a process that resumes a cell gets an update with what is there.
+A process works in a scratch folder. What is new there goes to the driver in a `FileUpdate`, and the driver
+puts it into the cell's folder; a process that resumes a cell gets an update with what is there.
 """
 
 from __future__ import annotations
