@@ -1,4 +1,4 @@
-"""Home: the driver's node, where run folder and data are; processes on other nodes ask it for them."""
+"""The driver's node has the run folder and the data; processes on other nodes ask it for them."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def _places() -> dict[str, str]:
 
 @contextmanager
 def open_driver_node(run: RunFolder, root: Path | None, joined: bool) -> Iterator[DriverNode]:
-    """Home for the duration of a run; in a cluster that was joined, with somebody who answers other nodes."""
+    """For the duration of a run; in a cluster that was joined, with an actor that answers other nodes."""
     node = ray.get_runtime_context().get_node_id()
     joined = joined or sum(each["Alive"] for each in ray.nodes()) > 1
-    name = f"bench-storeroom-{uuid.uuid4().hex}" if joined else ""
+    name = f"bench-data-server-{uuid.uuid4().hex}" if joined else ""
     with run.scratch() as scratch:
         places = _places()
         root = root.absolute() if root else None

@@ -52,7 +52,7 @@ class CellRun:
         process_cache: ProcessCache | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`shelf` has what other cells of this process have in common with this one."""
+        """`process_cache` has what other cells of this process have in common with this one."""
         self.folder = folder
         self.seed = config.seed
         self._config = config

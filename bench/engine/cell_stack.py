@@ -27,7 +27,7 @@ class CellStack:
     def __init__(
         self, cells: Cells, conditions: Conditions, process_cache: ProcessCache | None = None
     ) -> None:
-        """`shelf` has what the cells have in common with others of this process."""
+        """`process_cache` has what the cells have in common with others of this process."""
         self.running: list[CellRun] = []
         self.failed: dict[CellFolder, Exception] = {}
         """The cells that were given up, and why."""

@@ -1,6 +1,6 @@
 """Checkpoints as folders that appear whole or not at all; what is in them is the engine's business.
 
-A seal among their files says what the files and the rounds recorded before them held, so that one that was
+A file of checksums says what the files and the rounds recorded before them held, so that one that was
 damaged on the disk is passed over.
 """
 
@@ -69,13 +69,13 @@ def whole_checkpoint(root: Path, rounds: bytes) -> Saved | None:
 def _rounds_before(folder: Path, rounds: bytes) -> bytes | None:
     """Those that the checkpoint goes with; None if they or the checkpoint are damaged.
 
-    All of them for a checkpoint without a seal, as older versions wrote it.
+    All of them for a checkpoint without checksums, as older versions wrote it.
     """
-    seal = folder / _CHECKSUMS
-    if not seal.exists():
+    checksums = folder / _CHECKSUMS
+    if not checksums.exists():
         return rounds
     try:
-        content = parse_json(seal.read_bytes())
+        content = parse_json(checksums.read_bytes())
         before = rounds[: content["rounds"]["bytes"]]
         whole = (
             not is_broken(content)

@@ -1,6 +1,6 @@
 """Digests inside records, by which a later reader notices bytes that were damaged on the disk.
 
-They are no proof of who wrote a record: whoever edits one can seal it again, or take the seal off.
+They are no proof of who wrote a record: whoever edits one can compute its checksum again, or remove it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_broken(content: Mapping[str, Any]) -> bool:
-    """Whether there is a seal, and it belongs to another content."""
+    """Whether there is a checksum, and it belongs to other content."""
     return CHECKSUM in content and content[CHECKSUM] != _checksum(content)
 
 

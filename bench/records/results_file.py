@@ -67,7 +67,7 @@ class CellLine(Record):
     digest: str
     """Of everything else on the line."""
 
-    def seal(self) -> str:
+    def own_digest(self) -> str:
         """The digest that the line should have."""
         return identity(self.model_dump(mode="json", by_alias=True, exclude={"digest"}))
 
@@ -144,7 +144,7 @@ def line_of(cell: CellRecord) -> CellLine:
         result=cell.result,
         digest="",
     )
-    return line.model_copy(update={"digest": line.seal()})
+    return line.model_copy(update={"digest": line.own_digest()})
 
 
 def record_of(file: Path, header: Header, line: CellLine) -> CellRecord:

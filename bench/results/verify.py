@@ -85,7 +85,7 @@ def _chosen(lines: Sequence[CellLine], count: int, seed: int) -> list[CellLine]:
 
 
 def _contradictions(line: CellLine, record: CellRecord) -> list[str]:
-    broken = [] if line.seal() == line.digest else ["the line was changed after it was written"]
+    broken = [] if line.own_digest() == line.digest else ["the line was changed after it was written"]
     return broken + inconsistencies(record)
 
 

@@ -33,7 +33,7 @@ def make_conditions(
     """The conditions under which any process can compute these cells.
 
     `cpus` and `gpus` are what a trial has, and `together` is how many cells a process may stack (see
-    `cells_at_once`). `home` is where processes on other nodes get data and code.
+    `cells_at_once`). `driver_node` is where processes on other nodes get data and code.
     """
     names = sorted({config.method.name for config in configs})
     standings = {name: standing(name) for name in names}

@@ -50,7 +50,7 @@ def finished(command: list[object]) -> Path:
 
 
 def known(record: BaseModel) -> str:
-    """What is under the keys that mean something; a seal under a damaged key is nothing."""
+    """What is under the keys that mean something; a checksum under a damaged key is nothing."""
     return str({name: getattr(record, name) for name in type(record).model_fields})
 
 

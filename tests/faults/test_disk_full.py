@@ -67,12 +67,12 @@ def deliver_a_cell(kept: CellFolder, cell: PlannedCell, scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     own = CellFolder(scratch)
     contents(kept).deliver(own, cell.config)
-    outbox = FileUpdates(own, by_path=False)
+    changes = FileUpdates(own, by_path=False)
     run = CellRun(own, cell.config, EVERY_ROUND)
-    outbox.pack().deliver(kept, cell.config)
+    changes.pack().deliver(kept, cell.config)
     while not run.done:
         run.advance()
-        outbox.pack().deliver(kept, None)
+        changes.pack().deliver(kept, None)
 
 
 def test_records_checkpoints_and_results(disk: SmallDisk, tmp_path: Path, report: FaultReport) -> None:

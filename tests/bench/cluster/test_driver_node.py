@@ -43,9 +43,9 @@ def config() -> CellConfig:
 @pytest.fixture
 def elsewhere(ray_session: None, bench_cache: Path) -> Iterator[DriverNode]:
     node = ray.get_runtime_context().get_node_id()
-    room = start_data_server("storeroom", node, None, {"BENCH_CACHE": str(bench_cache)})
-    yield DriverNode("elsewhere", Path("/nowhere"), {}, "storeroom")
-    ray.kill(room)
+    server = start_data_server("data_server", node, None, {"BENCH_CACHE": str(bench_cache)})
+    yield DriverNode("elsewhere", Path("/nowhere"), {}, "data_server")
+    ray.kill(server)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_data_are_mapped_from_the_object_store(elsewhere: DriverNode, config: Ce
     assert one.ctypes.data == other.ctypes.data, "the same memory"
 
 
-def test_an_error_of_the_storeroom_is_a_sentence(elsewhere: DriverNode, config: CellConfig) -> None:
+def test_an_error_of_the_data_server_is_a_sentence(elsewhere: DriverNode, config: CellConfig) -> None:
     dataset = config.dataset.model_copy(update={"name": "no_such_data"})
     with pytest.raises(UserError, match=r"^unknown dataset 'no_such_data'"):
         elsewhere.prepared(config.model_copy(update={"dataset": dataset}))

@@ -24,16 +24,16 @@ def flip(file: Path, old: bytes, new: bytes) -> None:
     file.write_bytes(content.replace(old, new))
 
 
-def save(root: Path, number: int, seal: bool = True) -> None:
+def save(root: Path, number: int, checksum: bool = True) -> None:
     def fill(folder: Path) -> None:
         (folder / "server.pt").write_bytes(b"state %d" % number)
-        if seal:
+        if checksum:
             add_checksums(folder, ROUNDS[: 13 * number])
 
     write_checkpoint(root, number, fill)
 
 
-def test_a_seal_belongs_to_one_content() -> None:
+def test_a_checksum_belongs_to_one_content() -> None:
     content = with_checksum({"a": 0.1, "b": [1, None, "ß"]})
     assert not is_broken(content)
     assert is_broken(content | {"a": 0.2})
@@ -50,7 +50,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_an_older_version_counts(tmp_path: Path) -> None:
-    save(tmp_path, 2, seal=False)
+    save(tmp_path, 2, checksum=False)
     assert whole_checkpoint(tmp_path, ROUNDS) == (2, tmp_path / "round-000002", ROUNDS)
 
 

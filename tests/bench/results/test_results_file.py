@@ -21,7 +21,7 @@ from reports.frames import frame
 from reports.render import to_markdown
 from reports.report import Report
 from tests.kit.cli import assert_one_sentence, call_bench, read
-from tests.kit.without_checksum import unsealed
+from tests.kit.without_checksums import without_checksums
 
 
 def submitted(run: Path, results: Path) -> Submitted:
@@ -94,7 +94,7 @@ def test_a_file_stays_small(results_file: Path) -> None:
 def copied(run: Path, target: Path) -> Path:
     """To be edited."""
     shutil.copytree(run, target)
-    unsealed(target)
+    without_checksums(target)
     return target
 
 

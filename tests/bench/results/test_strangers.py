@@ -13,7 +13,7 @@ import pytest
 
 from tests.kit.cli import assert_one_sentence, call_bench, files_below
 from tests.kit.hostile import no_write_outside
-from tests.kit.without_checksum import unsealed
+from tests.kit.without_checksums import without_checksums
 
 EVIL = "</title></script><img src=x onerror=alert(1)>\x1b[2J"
 Change = Callable[[list[dict[str, Any]]], object]
@@ -35,7 +35,7 @@ def test_a_suite_cannot_be_named_like_a_path(
 ) -> None:
     file = changed(results_file, tmp_path / "results", lambda lines: lines[0]["suite"].update(name=name))
     run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
-    unsealed(run)
+    without_checksums(run)
     plan = json.loads((run / "plan.json").read_text())
     plan["suite"]["name"] = name
     (run / "plan.json").write_text(json.dumps(plan))
@@ -54,7 +54,7 @@ def test_a_suite_cannot_be_named_like_a_path(
 @pytest.mark.parametrize("directory", ["../../elsewhere", "/etc", "cells/../../x", "C:\\x", "..\\x"])
 def test_cells_cannot_lie_outside_the_run(tiny_run: Path, tmp_path: Path, directory: str) -> None:
     run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
-    unsealed(run)
+    without_checksums(run)
     plan = json.loads((run / "plan.json").read_text())
     plan["cells"][0]["dir"] = directory
     (run / "plan.json").write_text(json.dumps(plan))
@@ -93,7 +93,7 @@ def test_a_model_that_is_a_file_is_executed_only_if_trusted(results_file: Path, 
         del lines[2:]
         lines[1]["config"]["model"] = {"name": "file", "path": str(code)}
         lines[1]["cell"] = lines[1]["result"]["cell"] = identity(lines[1]["config"])
-        lines[1]["digest"] = CellLine.model_validate(lines[1]).seal()
+        lines[1]["digest"] = CellLine.model_validate(lines[1]).own_digest()
 
     file = changed(results_file, tmp_path / "results", as_file)
     outcome = call_bench("verify", file)

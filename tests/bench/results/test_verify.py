@@ -26,7 +26,7 @@ def changed(source: Path, folder: Path, change: Change, line: int = 1, with_chec
     content = json.loads(lines[line])
     change(content)
     if with_checksum:
-        content["digest"] = CellLine.model_validate(content).seal()
+        content["digest"] = CellLine.model_validate(content).own_digest()
     lines[line] = json.dumps(content)
     file = folder / "tiny.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -187,7 +187,7 @@ def test_the_methods_version_has_to_be_at_hand(results_file: Path, tmp_path: Pat
     assert_one_sentence(call_bench("verify", file), "version 99 of fedavg", "check out commit 0123456789ab")
 
 
-def test_every_line_is_sealed(results_file: Path) -> None:
+def test_every_line_has_its_digest(results_file: Path) -> None:
     _, lines = read_lines(results_file)
-    assert all(line.seal() == line.digest for line in lines)
+    assert all(line.own_digest() == line.digest for line in lines)
     assert len({line.digest for line in lines}) == len(lines)

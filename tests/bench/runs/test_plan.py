@@ -20,7 +20,7 @@ from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
 from tests.kit.cli import assert_one_sentence, call_bench, files_below, read, write_suite
-from tests.kit.without_checksum import unsealed
+from tests.kit.without_checksums import without_checksums
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 
@@ -151,7 +151,7 @@ def test_the_run_is_listed_and_its_cells_are_shown(records: Records) -> None:
 def test_cells_of_a_method_that_was_edited_since_are_told(records: Records, tmp_path: Path) -> None:
     out = tmp_path / "runs"
     shutil.copytree(records.out, out)
-    unsealed(out)
+    without_checksums(out)
     command = ["run", "--suite", records.suite, "--out", out, "--dry-run"]
     assert "code was changed" not in call_bench(*command).out
     for cell in records.cells(CHOICES[0]):

@@ -9,7 +9,7 @@ from bench.records.cell_folder import FILES
 from bench.records.checksums import CHECKSUM
 
 
-def unsealed(folder: Path) -> None:
+def without_checksums(folder: Path) -> None:
     """Take the checksums off all records below a folder."""
     for name in ("plan.json", "result.json"):
         for file in folder.rglob(name):
