@@ -118,9 +118,9 @@ def _spelling(field: Declared) -> Spelling:
     """How a field of this name or else of this type is written."""
     if field.name in SPELLINGS:
         return SPELLINGS[field.name]
-    if field.choices:
-        return Spelling(metavar="|".join(field.choices))
-    if isinstance(field.kind, typing.ForwardRef):  # a text stands for what Python callers may give instead
+    if field.choices or isinstance(
+        field.kind, typing.ForwardRef
+    ):  # a text stands for what Python callers may give instead
         return Spelling()
     if typing.get_origin(field.kind) is not None:
         return LISTED
@@ -136,7 +136,9 @@ def _positional(spelling: Spelling) -> Spelling:
 
 def _parameter(field: Declared, spelling: Spelling) -> inspect.Parameter:
     """What Typer makes an option or an argument of."""
-    settings: dict[str, Any] = {"help": field.help, "metavar": spelling.metavar, "envvar": spelling.envvar}
+    choices = f" One of: {', '.join(field.choices)}." if field.choices else ""
+    text = f"{field.help}{choices}"
+    settings: dict[str, Any] = {"help": text, "metavar": spelling.metavar, "envvar": spelling.envvar}
     kind = spelling.kind
     if spelling.positional:
         about: Any = typer.Argument(**settings)

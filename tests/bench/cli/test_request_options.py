@@ -44,7 +44,8 @@ def test_a_command_has_an_option_for_every_field(name: str) -> None:
     fields = {field.name: field for field in declared(REQUESTS[name])}
     assert set(found) - set(fields) <= {"dry_run", "help"}
     for field in fields.values():
-        assert found[field.name].help == field.help and field.help.endswith(".")
+        assert found[field.name].help.startswith(field.help) and field.help.endswith(".")
+        assert all(choice in found[field.name].help for choice in field.choices)
         if isinstance(field.default, int | float | Path) and not isinstance(field.default, bool):
             assert found[field.name].default == field.default
 
