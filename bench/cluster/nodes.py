@@ -37,7 +37,7 @@ def start_ray(address: str | None = None, cpus: int | None = None, gpus: float |
     joined = None
     if ray.is_initialized():
         if address is not None:
-            _refuse_own()
+            _check_present(address)
     elif address is not None:
         joined = _join(address)
     else:
@@ -57,13 +57,18 @@ def _join(address: str) -> str:
     return f"joined the Ray cluster at {found}: {nodes_in_words(nodes(), kinds)}"
 
 
-def _refuse_own() -> None:
-    """Refuse a Ray that this process has started for itself, although it was told to join a cluster."""
-    address = _current_address()
-    if address not in _known_shared:
-        for instance in ask(address):
+def _check_present(address: str) -> None:
+    """Refuse the Ray that this process uses already, unless it is the cluster that it was told to join."""
+    present = _current_address()
+    if present not in _known_shared:
+        wanted = present if address == "auto" else shared_cluster(address)
+        for instance in ask(present):
             refuse_private(instance)
-        _known_shared.add(address)
+        if wanted.rpartition(":")[2] != present.rpartition(":")[2]:  # hosts have several names
+            raise UserError(
+                f"--address {address}: this process uses the Ray at '{present}'; call ray.shutdown() first"
+            )
+        _known_shared.add(present)
 
 
 def _current_address() -> str:

@@ -85,7 +85,7 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
     assert ScratchFolders(job).updates() == [], "it was done"
 
 
-@pytest.mark.parametrize("at_home", [True, False])
+@pytest.mark.parametrize("on_driver_node", [True, False])
 def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
     on_driver_node: bool,
     elsewhere: DriverNode,
@@ -161,7 +161,7 @@ def test_scratch_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(
     scratch.clear()
 
 
-def test_at_home_nothing_is_copied_and_nothing_is_left(
+def test_on_the_driver_node_nothing_is_copied_and_nothing_is_left(
     ray_session: None, config: CellConfig, tmp_path: Path
 ) -> None:
     run = RunFolder(tmp_path)

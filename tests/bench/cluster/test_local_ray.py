@@ -114,6 +114,6 @@ print(local_ray.address())
 
 
 def test_a_process_that_has_imported_ray_starts_it_by_itself() -> None:
-    program = "import ray\nfrom bench.scheduling import head\nhead.begin()\nprint(local_ray.address())"
+    program = "import ray\nfrom bench.cluster import local_ray\nlocal_ray.begin()\nprint(local_ray.address())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "None\n"
