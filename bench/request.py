@@ -21,7 +21,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from bench.errors import UserError, nearest
 
@@ -34,6 +34,11 @@ class Option:
     """What the annotation of a field says about it."""
 
     help: str
+
+
+DataRoot: TypeAlias = Annotated[Path | None, Option("Folder of the datasets.")]
+RunsFolder: TypeAlias = Annotated[Path, Option("Folder of the runs.")]
+TunedFolder: TypeAlias = Annotated[Path, Option("Folder of the tuned hyperparameters.")]
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,6 @@ def declared(request: type[Request]) -> Iterator[Declared]:
     for name in sorted(dict.fromkeys(own), key=lambda name: not _is_required(fields[name])):
         kind, option = typing.get_args(fields[name].type)
         yield Declared(name, _without_none(kind), _default(fields[name]), option.help)
-
-
-def help_of(request: type[Request], name: str) -> str:
-    """The help text of a field, for a command with the same option that has no such request."""
-    return next(field.help for field in declared(request) if field.name == name)
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

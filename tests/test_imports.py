@@ -255,6 +255,8 @@ def test_the_table_of_rooms_is_complete() -> None:
         ("bench.suite.planning, bench.suite.overrides", {"torch", "ray", "mlflow", "optuna"}),
         ("bench.runs.request", {"torch", "ray", "mlflow", "optuna"}),
         ("bench.search.request", {"torch", "ray", "mlflow", "optuna"}),
+        ("bench.results.request", {"torch", "ray", "mlflow", "numpy"}),
+        ("bench.data.request, bench.engine.export_request", {"torch", "ray", "mlflow", "numpy"}),
     ],
 )
 def test_what_comes_first_is_light(module: str, heavy: set[str]) -> None:

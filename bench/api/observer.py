@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench.observer import Item, View, Words
 
 
-class QuietView:
-    """Shows nothing."""
-
-    def expect(self, item: Item) -> None: ...
-
-    def advanced(self, key: str, rounds: int, score: float | None) -> None: ...
-
-    def finished(self, key: str, note: str = "") -> None: ...
-
-    def failed(self, key: str, reason: str) -> None: ...
-
-
-class PrintedView(QuietView):
+class PrintedView:
     """Prints a line for every cell or trial that ends."""
 
-    def __init__(self, items: Sequence[Item], words: Words) -> None:
+    def __init__(self, items: Sequence[Item], words: Words, say: Callable[[str], None]) -> None:
         self._names = {item.key: item.name for item in items}
         self._scores: dict[str, float | None] = {}
-        self._words = words
+        self._words, self._say = words, say
         self._ended = 0
 
     def expect(self, item: Item) -> None:
@@ -45,7 +33,7 @@ class PrintedView(QuietView):
 
     def _print(self, text: str) -> None:
         self._ended += 1
-        print(f"[{self._ended}/{len(self._names)}] {text}", flush=True)
+        self._say(f"[{self._ended}/{len(self._names)}] {text}")
 
 
 class PrintingObserver:
@@ -62,4 +50,7 @@ class PrintingObserver:
     def view(
         self, title: str, items: Sequence[Item], done: int, words: Words | None = None
     ) -> Iterator[View]:
-        yield PrintedView(items, words or Words()) if self._progress else QuietView()
+        yield PrintedView(items, words or Words(), self.say)
+
+
+QUIET = PrintingObserver(progress=False)

@@ -20,23 +20,18 @@ def check(
     ] = None,
 ) -> None:
     """Hold methods to the contract that every method of a table keeps."""
-    raise typer.Exit(check_methods(methods, assignments or []))
-
-
-def check_methods(given: Sequence[str], assignments: Sequence[str]) -> int:
-    """Print what every rule says about these methods; 0 if all of them pass, else 1."""
     from bench.cli.console import make_console
-    from bench.contract import check
+    from bench.contract import check as check_method
     from bench.suite.methods import METHODS
 
-    names = [name for each in given for name in (registered() if each == ALL else [each])]
-    hyperparameters = _hyperparameters(assignments)
+    names = [name for each in methods for name in (registered() if each == ALL else [each])]
+    hyperparameters = _hyperparameters(assignments or [])
     console = make_console()
     for name in names:
         METHODS.load(name)  # a wrong name is reported before anything is run
     outcomes = []
     for name in names:
-        report = check(name, hyperparameters)
+        report = check_method(name, hyperparameters)
         if len(names) == 1:
             for verdict in report.verdicts:
                 console.say(str(verdict))
@@ -47,7 +42,7 @@ def check_methods(given: Sequence[str], assignments: Sequence[str]) -> int:
         outcomes.append(report.passed)
     if len(names) > 1:
         console.say(f"{sum(outcomes)} of {len(outcomes)} methods pass the contract")
-    return 0 if all(outcomes) else 1
+    raise typer.Exit(0 if all(outcomes) else 1)
 
 
 def registered() -> list[str]:

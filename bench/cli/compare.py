@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from bench.cli import options
+from bench.cli.request_options import command_of
+from bench.results.request import CompareRequest
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,24 +16,14 @@ if TYPE_CHECKING:
 Pairs = Mapping[str, tuple[str, str]]
 
 
-def compare(
-    first: Annotated[str, typer.Argument(help="A run folder, or the name of a suite below --runs.")],
-    second: Annotated[str, typer.Argument(help="Another one.")],
-    root: options.Runs = Path("runs"),
-) -> None:
+@command_of(CompareRequest, positional=("first", "second"))
+def compare(request: CompareRequest) -> None:
     """Show what changed between two runs, cell by cell."""
-    compare_two(first, second, root)
-
-
-def compare_two(first: str, second: str, root: Path) -> None:
-    """Print what differs: in the plans, in all cells alike, and in single cells."""
     from bench.cli.console import make_console
-    from bench.records.results_file import load_records
-    from bench.records.run_folder import find_run
-    from reports.combine.compare import compare_runs
+    from bench.results.compare import compare as compare_runs
 
     console = make_console()
-    found = compare_runs(*(load_records(find_run(name, root)) for name in (first, second)))
+    found = compare_runs(request, console)
     console.say(f"A: {found.sources[0]}\nB: {found.sources[1]}")
     for line in _lines("plan", found.plan):
         console.say(line)

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import typer
-
-from bench.cli import options
+from bench.cli.inspection_requests import DoctorRequest
+from bench.cli.request_options import command_of
 from bench.errors import UserError
 from bench.records.files import check_writable
 
@@ -21,18 +20,14 @@ class Finding(NamedTuple):
     what: str
 
 
-def doctor(data_root: options.DataRoot = None, out: options.Out = Path("runs")) -> None:
+@command_of(DoctorRequest)
+def doctor(request: DoctorRequest) -> int:
     """Check this machine: versions, devices, folders, Ray and MLflow."""
-    raise typer.Exit(examine(data_root, out))
-
-
-def examine(data_root: Path | None, out: Path) -> int:
-    """Print every finding; 1 if one of them is bad."""
     from bench.cli.console import make_console
 
     console = make_console()
     sound = True
-    for finding in _findings(data_root, out):
+    for finding in _findings(request.data_root, request.out):
         sound &= finding.good
         mark, colour = ("ok  ", "green") if finding.good else ("bad ", "red")
         console.print(mark, style=colour, end="")

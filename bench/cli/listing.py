@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from bench.cli import options
+from bench.cli.inspection_requests import ListRequest
+from bench.cli.request_options import command_of
 from bench.errors import UserError, nearest
 
 
-def list_(
-    kind: Annotated[str, typer.Argument(help="suites, methods, datasets, models, encoders or runs.")],
-    root: options.Runs = Path("runs"),
-) -> None:
+@command_of(ListRequest, positional=("kind",))
+def list_(request: ListRequest) -> None:
     """List what there is."""
-    list_kind(kind, root)
-
-
-def list_kind(kind: str, root: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -40,14 +32,14 @@ def list_kind(kind: str, root: Path) -> None:
         "datasets": dataset_summaries,
         "models": MODELS.summaries,
         "encoders": encoder_summaries,
-        "runs": lambda: _runs(root),
+        "runs": lambda: _runs(request.root),
     }
-    if kind not in listings:
-        raise UserError(f"cannot list '{kind}'; {nearest(kind, listings)}")
-    rows = listings[kind]()
+    if request.kind not in listings:
+        raise UserError(f"cannot list '{request.kind}'; {nearest(request.kind, listings)}")
+    rows = listings[request.kind]()
     console = make_console()
     if not rows:
-        console.say(f"no {kind} in {root}")
+        console.say(f"no {request.kind} in {request.root}")
         return
     grid = Table.grid(padding=(0, 3))
     for name, summary in rows.items():

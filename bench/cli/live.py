@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -20,110 +18,86 @@ SHOWN = 12
 """Running cells in the live view."""
 
 
-class ConsoleObserver:
-    """Tells the user of a run or a search: a live view in a terminal, plain lines elsewhere."""
-
-    def __init__(self, console: BenchConsole) -> None:
-        self.console = console
-
-    def say(self, text: str) -> None:
-        self.console.say(text)
-
-    def view(
-        self, title: str, items: Sequence[Item], done: int, words: Words | None = None
-    ) -> LiveView | LineView:
-        kind = LiveView if self.console.is_terminal else LineView
-        return kind(self.console, title, items, done, words or Words())
-
-
-class _Board:
+class _View:
     """What is known of the cells of a run."""
 
-    def __init__(self, items: Sequence[Item], done: int) -> None:
-        self.names: dict[str, str] = {}
-        self.rounds: dict[str, int] = {}
+    def __init__(self, items: Sequence[Item], done: int, words: Words) -> None:
+        self._names: dict[str, str] = {}
+        self._rounds: dict[str, int] = {}
         for item in items:
-            self.expect(item)
-        self.at: dict[str, tuple[int, float | None]] = {}
-        self.ended: set[str] = set()
-        self.failures: dict[str, str] = {}
-        self.done_before = done
-        self.started = time.monotonic()
+            self._names[item.key], self._rounds[item.key] = item.name, item.rounds
+        self._at: dict[str, tuple[int, float | None]] = {}
+        self._ended: set[str] = set()
+        self._failures: dict[str, str] = {}
+        self._done_before = done
+        self._words = words
+        self._started = time.monotonic()
 
     def expect(self, item: Item) -> None:
-        self.names[item.key] = item.name
-        self.rounds[item.key] = item.rounds
+        self._names[item.key], self._rounds[item.key] = item.name, item.rounds
+
+    def advanced(self, key: str, rounds: int, score: float | None) -> None:
+        self._at[key] = (rounds, score)
+
+    def finished(self, key: str, note: str = "") -> None:
+        self._ended.add(key)
+
+    def failed(self, key: str, reason: str) -> None:
+        self._ended.add(key)
+        self._failures[key] = reason
 
     @property
-    def total(self) -> int:
-        return self.done_before + len(self.names)
+    def _total(self) -> int:
+        return self._done_before + len(self._names)
 
-    @property
-    def complete(self) -> int:
-        return self.done_before + len(self.ended) - len(self.failures)
+    def _score(self, key: str) -> str:
+        average = self._at.get(key, (0, None))[1]
+        return "" if average is None else f"{self._words.score} {100 * average:.1f}"
 
-    def remaining_seconds(self) -> float | None:
-        """From the rounds done so far in this run; None before there are any."""
-        all_rounds = sum(self.rounds.values())
+    def _time_left(self) -> str:
+        """From the rounds done so far in this run; empty before there are any, and at the end."""
         done = sum(
-            self.rounds[key] if key in self.ended else self.at.get(key, (0, None))[0] for key in self.rounds
+            rounds if key in self._ended else self._at.get(key, (0, None))[0]
+            for key, rounds in self._rounds.items()
         )
-        if not done:
-            return None
-        return (time.monotonic() - self.started) / done * (all_rounds - done)
+        left = sum(self._rounds.values()) - done
+        return (
+            f"about {duration((time.monotonic() - self._started) / done * left)} left"
+            if done and left
+            else ""
+        )
 
 
-class LineView:
+class LineView(_View):
     """One line per cell that ends, with the time left."""
 
     def __init__(
         self, console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words
     ) -> None:
+        super().__init__(items, done, words)
         self._console = console
-        self._words = words
-        self._board = _Board(items, done)
         console.say(f"{title}: {len(items)} {words.items} to run, {done} already done")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    def expect(self, item: Item) -> None:
-        self._board.expect(item)
-
-    def advanced(self, key: str, rounds: int, score: float | None) -> None:
-        self._board.at[key] = (rounds, score)
-
     def finished(self, key: str, note: str = "") -> None:
-        self._board.ended.add(key)
-        average = self._board.at.get(key, (0, None))[1]
-        score = f" {self._words.score} {100 * average:.1f}" if average is not None else ""
-        self._say(f"done {self._board.names[key]}{score}" + (f" {note}" if note else ""))
+        super().finished(key)
+        self._say(" ".join(filter(None, ("done", self._names[key], self._score(key), note))))
 
     def failed(self, key: str, reason: str) -> None:
-        self._board.ended.add(key)
-        self._board.failures[key] = reason
-        self._say(f"FAILED {self._board.names[key]}: {reason}")
+        super().failed(key, reason)
+        self._say(f"FAILED {self._names[key]}: {reason}")
 
     def _say(self, text: str) -> None:
-        left = self._board.remaining_seconds()
-        eta = f", about {duration(left)} left" if left else ""
-        ended = self._board.done_before + len(self._board.ended)
-        self._console.say(f"[{ended}/{self._board.total}{eta}] {text}")
+        ended = f"{self._done_before + len(self._ended)}/{self._total}"
+        self._console.say(f"[{', '.join(filter(None, (ended, self._time_left())))}] {text}")
 
 
-class LiveView:
-    """Suite progress, the cells running now, and failures, redrawn in place."""
+class LiveView(_View):
+    """Suite progress, the cells running now, and failures, redrawn in place while `shown` is open."""
 
     def __init__(
         self, console: BenchConsole, title: str, items: Sequence[Item], done: int, words: Words
     ) -> None:
-        self._words = words
-        self._board = _Board(items, done)
+        super().__init__(items, done, words)
         self._bar = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(),
@@ -131,45 +105,29 @@ class LiveView:
             TimeElapsedColumn(),
             TextColumn("{task.fields[eta]}"),
         )
-        self._task = self._bar.add_task(title, total=self._board.total, completed=done, eta="")
-        self._live = Live(get_renderable=self._draw, console=console, refresh_per_second=4)
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+        self._task = self._bar.add_task(title, total=self._total, completed=done, eta="")
+        self.shown = Live(get_renderable=self._draw, console=console, refresh_per_second=4)
 
     def expect(self, item: Item) -> None:
-        self._board.expect(item)
-        self._bar.update(self._task, total=self._board.total)
+        super().expect(item)
+        self._bar.update(self._task, total=self._total)
 
     def advanced(self, key: str, rounds: int, score: float | None) -> None:
-        self._board.at[key] = (rounds, score)
-        left = self._board.remaining_seconds()
-        self._bar.update(self._task, eta=f"about {duration(left)} left" if left else "")
+        super().advanced(key, rounds, score)
+        self._bar.update(self._task, eta=self._time_left())
 
     def finished(self, key: str, note: str = "") -> None:
-        self._board.ended.add(key)
-        self._bar.update(self._task, completed=self._board.complete)
-
-    def failed(self, key: str, reason: str) -> None:
-        self._board.ended.add(key)
-        self._board.failures[key] = reason
+        super().finished(key)
+        complete = self._done_before + len(self._ended) - len(self._failures)
+        self._bar.update(self._task, completed=complete)
 
     def _draw(self) -> RenderableType:
         running = Table.grid(padding=(0, 2))
-        shown = [key for key in self._board.at if key not in self._board.ended][:SHOWN]
-        for key in shown:
-            rounds, average = self._board.at[key]
-            score = f"{self._words.score} {100 * average:.1f}" if average is not None else ""
-            at = f"round {rounds}/{self._board.rounds[key]}"
-            running.add_row(*map(Text, (f"  {self._board.names[key]}", at, score)))
-        for key, reason in self._board.failures.items():
-            cells = (f"  {self._board.names[key]}", "failed", reason[:80])
+        for key in [key for key in self._at if key not in self._ended][:SHOWN]:
+            at = f"round {self._at[key][0]}/{self._rounds[key]}"
+            running.add_row(*map(Text, (f"  {self._names[key]}", at, self._score(key))))
+        for key, reason in self._failures.items():
+            cells = (f"  {self._names[key]}", "failed", reason[:80])
             running.add_row(*(Text(cell, style="red") for cell in cells))
         return Group(self._bar, running)
 

@@ -20,11 +20,6 @@ def new(
     folder: Annotated[Path, typer.Option("--dir", help="Folder for the file.")] = Path(),
 ) -> None:
     """Write a starting file for a method, a dataset or a suite."""
-    write_new(kind, name, folder)
-
-
-def write_new(kind: str, name: str, folder: Path) -> None:
-    """Write a starting file for a method, a dataset or a suite, and say what to do with it."""
     if kind not in KINDS:
         raise UserError(f"bench new {kind}: unknown kind; {nearest(kind, KINDS)}")
     if not name.isidentifier() or keyword.iskeyword(name):

@@ -1,32 +1,22 @@
-"""Options that belong to several commands and to no request, and what these commands have in common."""
+"""What several commands have in common beside their requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from bench.cli.request_options import ROOT_VARIABLE, TUNED_ALONE
-from bench.request import help_of
+from bench.cli.request_options import TUNED_ALONE
 from bench.runs.request import BOTH
-from bench.trials.request import ComputingRequest
 
 if TYPE_CHECKING:
     from bench.cli.console import BenchConsole
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
-Out = Annotated[Path, typer.Option("--out", help=help_of(ComputingRequest, "out"))]
-Runs = Annotated[Path, typer.Option("--runs", help=help_of(ComputingRequest, "out"))]
-TunedDir = Annotated[Path, typer.Option("--tuned-dir", help=help_of(ComputingRequest, "tuned_dir"))]
-DataRoot = Annotated[
-    Path | None,
-    typer.Option("--data-root", envvar=ROOT_VARIABLE, help=help_of(ComputingRequest, "data_root")),
-]
 
 
 @contextmanager

@@ -70,6 +70,8 @@ class Spelling:
 LISTED = Spelling(parse=names)
 """Names separated by commas."""
 SPELLINGS = {
+    "root": Spelling(("--runs",), Path),
+    "formats": replace(LISTED, flags=("--format",)),
     "suites": replace(LISTED, flags=("--suite",)),
     "methods": LISTED,
     "overrides": Spelling(("--set",), list[str], assignments, metavar="KEY=VALUE"),

@@ -13,17 +13,16 @@ def run(request: RunRequest, dry_run: options.DryRun = False) -> int:
     if not dry_run:
         request.begin_ray_early()
     from bench.cli.console import make_console
-    from bench.cli.live import ConsoleObserver
     from bench.cli.report import print_tables
     from bench.runs.run import preview
     from bench.runs.run import run as run_suite
 
     console = make_console()
     if dry_run:
-        preview(request, ConsoleObserver(console))
+        preview(request, console)
         return 0
     with options.stopping(console):
-        outcome = run_suite(request, ConsoleObserver(console))
+        outcome = run_suite(request, console)
     if outcome.report is not None:
         print_tables(outcome.report.tables, console)
         for warning in outcome.warnings:

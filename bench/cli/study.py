@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 def study(request: StudyRequest, dry_run: options.DryRun = False) -> int:
     """Tune all methods with equal budgets, run tuned and default rows, and report; again: what is missing."""
     from bench.cli.console import make_console
-    from bench.cli.live import ConsoleObserver
     from bench.studies.study import preview
     from bench.studies.study import study as run_study
 
     console = make_console()
     if dry_run:
-        preview(request, ConsoleObserver(console))
+        preview(request, console)
         return 0
     with options.stopping(console):
-        outcome = run_study(request, ConsoleObserver(console))
+        outcome = run_study(request, console)
     _show(outcome, console)
     return 0 if outcome.complete else 1
 

@@ -10,11 +10,10 @@ from bench.results.request import SubmitRequest
 def submit(request: SubmitRequest) -> None:
     """Check a finished run and write its cells to results/SUITE.jsonl, beside those already there."""
     from bench.cli.console import make_console
-    from bench.cli.live import ConsoleObserver
     from bench.results.submit import submit as submit_run
     from bench.text import counted
 
     console = make_console()
-    done = submit_run(request, ConsoleObserver(console))
+    done = submit_run(request, console)
     console.say(f"{done.file}: {counted(done.added, 'cell')} added, {done.total} in all")
     console.say(f"check it: bench verify {done.file}")

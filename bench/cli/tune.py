@@ -22,12 +22,11 @@ def tune(request: TuneRequest) -> int:
     """Choose hyperparameters on validation data, with the same budget for every method."""
     request.begin_ray_early()
     from bench.cli.console import make_console
-    from bench.cli.live import ConsoleObserver
     from bench.search.tune import tune as run_searches
 
     console = make_console()
     with options.stopping(console):
-        outcome = run_searches(request, ConsoleObserver(console))
+        outcome = run_searches(request, console)
     if outcome.tuned:
         console.print(tuned_table(outcome.tuned))
     for problem in outcome.incomplete:

@@ -13,12 +13,11 @@ def verify(request: VerifyRequest) -> int:
     On a machine of the same kind (CPU, threads, versions of torch and NumPy) a rerun must agree bit for bit.
     """
     from bench.cli.console import make_console
-    from bench.cli.live import ConsoleObserver
     from bench.results.verify import verify as verify_file
     from bench.text import counted
 
     console = make_console()
-    found = verify_file(request, ConsoleObserver(console))
+    found = verify_file(request, console)
     for verdict in found.verdicts:
         console.say(f"{'agrees' if verdict.agrees else 'DISAGREES'}: {verdict.cell}: {verdict.reason}")
     wrong = sum(not verdict.agrees for verdict in found.verdicts)

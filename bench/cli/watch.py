@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from bench.cli import options
+from bench.cli.inspection_requests import WatchRequest
+from bench.cli.request_options import command_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,12 +19,8 @@ UNFINISHED = 3
 """The exit code while cells are missing."""
 
 
-def watch(
-    run: Annotated[str, typer.Argument(help="A run folder, or the name of a suite below --runs.")],
-    root: options.Runs = Path("runs"),
-    once: Annotated[bool, typer.Option("--once", help="Show how it stands now, and stop.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.")] = 2.0,
-) -> None:
+@command_of(WatchRequest, positional=("run",))
+def watch(request: WatchRequest) -> int:
     """Show how far a run has come, from its records alone; ends when all cells have ended.
 
     The exit code is 0 if all cells are done, 1 if some have failed, and 3 if some are missing.
@@ -34,19 +28,17 @@ def watch(
     from bench.cli.console import make_console
     from bench.records.run_folder import find_run
     from bench.records.watching import RunWatch
-    from bench.request import above_zero
 
-    above_zero(every=every)
     console = make_console()
-    watched = RunWatch(find_run(run, root))
+    watched = RunWatch(find_run(request.run, request.root))
     standing = watched.look()
-    if once or standing.over:
+    if request.once or standing.over:
         _say(standing, console)
     elif console.is_terminal:
-        standing = _follow(watched, standing, every, console)
+        standing = _follow(watched, standing, request.every, console)
     else:
-        standing = _follow_in_lines(watched, standing, every, console)
-    raise typer.Exit(_exit_code(standing))
+        standing = _follow_in_lines(watched, standing, request.every, console)
+    return _exit_code(standing)
 
 
 def _exit_code(standing: RunStanding) -> int:

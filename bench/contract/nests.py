@@ -93,10 +93,10 @@ def shared_numbers(sent: Any, private: Any) -> list[tuple[str, str]]:
     ]
 
 
-def some(names: list[str], at_most: int = 3) -> str:
-    """The first few names, for a sentence."""
-    shown = ", ".join(names[:at_most])
-    return shown if len(names) <= at_most else f"{shown} and {len(names) - at_most} more"
+def some(names: list[str]) -> str:
+    """The first three names, for a sentence."""
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
 
 
 def _same_bits(one: Tensor, other: Tensor) -> bool:

@@ -2,19 +2,23 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bench.data import dataset_spec, registry
+from bench.data import dataset_names, dataset_spec, registry
 from bench.data.array_files import ArrayFiles
 from bench.data.base import Dataset, DatasetSpec, TrainTest
 from bench.data.own import OwnData
-from bench.errors import UserError
+from bench.data.request import CheckRequest, FetchRequest, ImportRequest
+from bench.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from bench.observer import Observer
 
 OK = "ok"
 
@@ -49,9 +53,26 @@ class Imported:
         ]
 
 
-def check(name: str, root: Path | None, options: Mapping[str, Any] | None = None) -> list[CheckRow]:
-    """Decode everything that a dataset has below the root and compare its sizes with the published ones."""
-    spec = dataset_spec(name, options or {}, root)
+def check(request: CheckRequest, observer: "Observer") -> list[CheckRow]:
+    """Decode all files of a dataset and compare its sizes with the published ones.
+
+    A UserError if nothing can be read at all.
+    """
+    name, options = request.name, {}
+    if name not in dataset_names():
+        if not Path(name).exists():
+            raise UserError(
+                f"unknown dataset '{name}', and no such file or folder; {nearest(name, dataset_names())}"
+            )
+        name, options = "arrays" if name.endswith(".npz") else "folder", {"path": name}
+    rows = check_spec(dataset_spec(name, options, request.data_root), request.data_root)
+    if all(row.found is None for row in rows):
+        raise UserError(rows[0].status)
+    return rows
+
+
+def check_spec(spec: DatasetSpec, root: Path | None) -> list[CheckRow]:
+    """The same of a dataset with options; what cannot be read has rows that say why."""
     return [row for domain in spec.published_sizes() for row in _checked(spec, root, domain)]
 
 
@@ -104,8 +125,9 @@ def _published(spec: DatasetSpec, domain: str) -> dict[str, int | None]:
     return {"train": train, "test": test}
 
 
-def import_data(name: str, path: Path, root: Path, link: bool = False) -> Imported:
+def import_data(request: ImportRequest, observer: "Observer") -> Imported:
     """Copy or link a folder or file to where the dataset looks for it, once all of it has been decoded."""
+    name, path, root = request.name, request.path, _root(request)
     if not path.exists():
         raise UserError(f"{path} does not exist; give the path of a folder or file to import")
     spec = _published_spec(name)
@@ -122,7 +144,7 @@ def import_data(name: str, path: Path, root: Path, link: bool = False) -> Import
             rows = _all_present(spec, name, path, staging / "linked")
         except UserError as error:
             raise UserError(str(error).replace(str(staged), str(path))) from error
-        if not link:
+        if not request.link:
             staged = _copied(path, staging / "copied" / place)
         target.parent.mkdir(parents=True, exist_ok=True)
         staged.replace(target)
@@ -161,16 +183,22 @@ def _copied(path: Path, copy: Path) -> Path:
     return copy
 
 
-def fetch(name: str, root: Path) -> list[Path]:
+def fetch(request: FetchRequest, observer: "Observer") -> list[Path]:
     """Download the files whose addresses torchvision knows, except those that are there and intact."""
-    spec = _published_spec(name)
+    root, spec = _root(request), _published_spec(request.name)
     if not (isinstance(spec, ArrayFiles) and spec.downloads):
-        raise UserError(f"dataset '{name}' cannot be fetched: {spec.origin}")
-    return [
-        _download(file, root / spec.folder)
-        for dataset in spec.downloads
-        for file in _torchvision_files(dataset)
-    ]
+        raise UserError(f"dataset '{request.name}' cannot be fetched: {spec.origin}")
+    files = []
+    for remote in (remote for dataset in spec.downloads for remote in _torchvision_files(dataset)):
+        files.append(_download(remote, root / spec.folder))
+        observer.say(f"fetched {files[-1]}")
+    return files
+
+
+def _root(request: FetchRequest | ImportRequest) -> Path:
+    if request.data_root is None:
+        raise UserError("the folder for the data is unknown; give --data-root DIR or set BENCH_DATA_ROOT")
+    return request.data_root
 
 
 class _Remote(NamedTuple):

@@ -23,7 +23,6 @@ __all__ = [
     "Shards",
     "class_counts",
     "make_partition",
-    "partition_names",
     "partition_spec",
     "split_validation",
 ]
@@ -228,10 +227,6 @@ PartitionSpec = ByDomain | Dirichlet | Lds | Iid | Shards
 _SPECS: dict[str, type[PartitionSpec]] = {
     spec.model_fields["name"].default: spec for spec in get_args(PartitionSpec)
 }
-
-
-def partition_names() -> list[str]:
-    return list(_SPECS)
 
 
 def partition_spec(mapping: Mapping[str, Any]) -> PartitionSpec:

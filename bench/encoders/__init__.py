@@ -65,11 +65,6 @@ def encoder_spec(name: str) -> EncoderSpec:
     return EncoderSpec(_from_anywhere(name), "open_clip", model, tag, _path(file))
 
 
-def encoder_names() -> list[str]:
-    """The forms a name may have."""
-    return list(FORMS)
-
-
 def encoder_summaries() -> dict[str, str]:
     """Form of a name → one line about it."""
     return dict(FORMS)

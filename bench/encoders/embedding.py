@@ -59,7 +59,7 @@ def is_embedded(dataset: Dataset, encoder: EncoderSpec, cache_root: Path, stored
     return intact_manifest(_entry(dataset, encoder, cache_root, checksum)) is not None
 
 
-def blank(dataset: Dataset, encoder: EncoderSpec, device: str = "cpu") -> Dataset:
+def blank(dataset: Dataset, encoder: EncoderSpec) -> Dataset:
     """The dataset with zeros in place of embeddings that have not been computed, to check a model against.
 
     The encoder is loaded for it, and refuses what it cannot read.
@@ -67,7 +67,7 @@ def blank(dataset: Dataset, encoder: EncoderSpec, device: str = "cpu") -> Datase
     from bench.encoders.loading import load_encoder
 
     _check_inputs(dataset, encoder)
-    zeros = np.zeros((1, load_encoder(encoder, device).width()), np.float32)
+    zeros = np.zeros((1, load_encoder(encoder, "cpu").width()), np.float32)
 
     def embedded(splits: dict[str, Split]) -> dict[str, Split]:
         return {

@@ -12,35 +12,42 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import load_state
+from bench.engine.export_request import ExportRequest
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
+from bench.records.run_folder import find_cell
 from methods.base import State
 from methods.core.tree import Tree
 from methods.modules.lora import PRIVATE, SHARED
 
+if TYPE_CHECKING:
+    from bench.observer import Observer
 
-def export_adapters(cell: CellFolder, out: Path, client: int | None, data_root: Path | None) -> list[Path]:
+
+def export(request: ExportRequest, observer: Observer) -> list[Path]:
     """Write the server's adapters, or those of a client's own model; returns the folders of the adapters."""
+    cell, client = find_cell(request.root, request.cell), request.client
     config = cell.config()
     if config is None or not (cell.model / "server.pt").is_file():
         raise UserError(
             f"the cell in {cell.path} has not kept its model; delete that folder and run the suite again "
             "with --keep-model"
         )
-    problem = assemble(config, data_root, clients=() if client is None else (client,)).problem
+    problem = assemble(config, request.data_root, clients=() if client is None else (client,)).problem
     if not problem.method.has_global_model and client is None:
         raise UserError(f"{problem.method.label} has no global model; export a client's own with --client")
     server: State = load_state(cell.model / "server.pt")
     own = None if client is None else _client_state(cell, problem, client)
     parameters = problem.method.parameters(problem.task, server, own)
-    return write_adapters(problem.task.model, parameters, out)
+    out = cell.path / "export" / ("server" if client is None else f"client-{client}")
+    return write_adapters(problem.task.model, parameters, request.out or out)
 
 
 def write_adapters(model: nn.Module, parameters: Tree, out: Path) -> list[Path]:

@@ -168,11 +168,6 @@ class Run:
         """The settings of the suite that the plan holds, in order; a lone one may have the name ""."""
         return tuple(dict.fromkeys(cell.variant for cell in self.cells))
 
-    @property
-    def projections(self) -> Mapping[str, Path]:
-        """cell_id → the file with its embeddings in two dimensions."""
-        return {cell.cell_id: cell.projection for cell in self.cells if cell.projection}
-
 
 def load_run(path: Path) -> Run:
     """Read the plan of a run folder and the records of every planned cell."""

@@ -23,6 +23,8 @@ from bench.records.checksums import CHECKSUM, is_broken, with_checksum
 from bench.records.files import read_json, write_json
 from bench.records.schema import PartitionRecord, PlanRecord
 
+MERGED = "merged"
+"""Below the folder of the runs: reports on several of them."""
 SCRATCH = ".tune-"
 """Prefix of the folders in which processes work, and Ray Tune keeps its own notes, while cells run."""
 

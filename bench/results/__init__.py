@@ -1,1 +1,1 @@
-"""Results that others can check: `bench submit` and `bench verify`."""
+"""What is made of records: reports, comparisons, the site, and results that others can check."""

@@ -1,12 +1,51 @@
-"""What a user asks of `bench submit` and `bench verify`."""
+"""What a user asks of the commands that read results: report, compare, submit, verify and site."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from bench.request import Option, Request, above_zero, at_least, help_of
-from bench.trials.request import ComputingRequest
+from bench.request import DataRoot, Option, Request, RunsFolder, above_zero, at_least
+
+if TYPE_CHECKING:
+    from bench.records.reader import Run
+
+
+@dataclass(frozen=True)
+class ReportRequest(Request):
+    """Runs whose tables, figures and pages are made again; runs of one suite are merged."""
+
+    runs: Annotated[Sequence[str], Option("Run folders, results files, or names of suites below --runs.")]
+    formats: Annotated[Sequence[str], Option("md, latex, csv, html, separated by commas.")] = (
+        "md",
+        "latex",
+        "csv",
+        "html",
+    )
+    out: Annotated[Path | None, Option("Folder for the files; default: the run's own.")] = None
+    root: RunsFolder = Path("runs")
+    mix: Annotated[bool, Option("Put runs into one table although they are not comparable.")] = False
+    tracking_uri: Annotated[
+        str | None,
+        Option("MLflow store to renew the tables in; default: the one beside the run, if it has them."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CompareRequest(Request):
+    """Two runs whose cells are compared."""
+
+    first: Annotated["str | Run", Option("A run folder, or the name of a suite below --runs.")]
+    second: Annotated["str | Run", Option("Another one.")]
+    root: RunsFolder = Path("runs")
+
+
+@dataclass(frozen=True)
+class SiteRequest(Request):
+    """Results files that a site is made of."""
+
+    results: Annotated[Path, Option("Folder of the results files.")] = Path("results")
+    out: Annotated[Path, Option("Folder of the site.")] = Path("site")
 
 
 @dataclass(frozen=True)
@@ -15,7 +54,7 @@ class SubmitRequest(Request):
 
     run: Annotated[str, Option("A run folder, or the name of a suite below --runs.")]
     results: Annotated[Path, Option("Folder of the results files.")] = Path("results")
-    runs: Annotated[Path, Option(help_of(ComputingRequest, "out"))] = Path("runs")
+    root: RunsFolder = Path("runs")
     force: Annotated[bool, Option("Take results of code that is not committed.")] = False
     replace: Annotated[bool, Option("Put the run in place of what the file holds.")] = False
     rerun_sd: Annotated[
@@ -38,7 +77,7 @@ class VerifyRequest(Request):
         ),
     ] = None
     methods: Annotated[Sequence[str], Option("Files of methods that are not installed: a.py,b.py.")] = ()
-    data_root: Annotated[Path | None, Option(help_of(ComputingRequest, "data_root"))] = None
+    data_root: DataRoot = None
     trust_code: Annotated[bool, Option("Execute Python files that the results name as models.")] = False
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ def submit(request: SubmitRequest, observer: Observer) -> Submitted:
     rerun_sd = request.rerun_sd
     if rerun_sd is not None and not 0 <= rerun_sd <= LARGEST_SD:
         raise UserError(f"--rerun-sd {rerun_sd:g}: must be within 0 and {LARGEST_SD:g} points")
-    run_folder = find_run(request.run, request.runs)
+    run_folder = find_run(request.run, request.root)
     run = load_run(run_folder)
     if found := [*problems(run, request.force)]:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""

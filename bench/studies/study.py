@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.observer import Observer
 from bench.records.files import check_writable
+from bench.records.run_folder import MERGED
 from bench.runs.run import run
 from bench.search.checks import check_search
 from bench.search.plan import Search, searches_of
@@ -20,9 +21,6 @@ from bench.search.tuned import Tuned
 from bench.studies.preview import in_words
 from bench.studies.request import StudyRequest
 from reports.report import FORMATS, RankingReport, Report
-
-RANKING_FOLDER = "merged"
-"""Below the folder of the runs: what is over several suites."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def study(request: StudyRequest, observer: Observer) -> StudyOutcome:
     ranking = RankingReport(runs)
     files = [file for outcome in outcomes for file in outcome.files]
     if len(runs) > 1:
-        files += ranking.write(FORMATS, request.out.absolute() / RANKING_FOLDER)
+        files += ranking.write(FORMATS, request.out.absolute() / MERGED)
     return StudyOutcome(outcomes, ranking, files)
 
 

@@ -162,11 +162,6 @@ def own_optimiser(name: str, settings: dict[str, Any]) -> dict[str, Any] | None:
     return None if own is None else own.model_dump(mode="json")
 
 
-def source_digest(kind: type[FedAlgorithm]) -> str:
-    """Digest of the source of a class from a user's file, a script or a notebook, with what it uses there."""
-    return digest_of_source(kind)
-
-
 def code_digest(name: str) -> str:
     """Digest of the files of a method's class, of those it is derived from, and of what it goes around."""
     name = METHODS.resolve(name)

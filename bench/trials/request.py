@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.cluster import local_ray
 from bench.cluster.joining import check_address
-from bench.request import Option, Request, above_zero, at_least, gpu_share
+from bench.request import DataRoot, Option, Request, RunsFolder, TunedFolder, above_zero, at_least, gpu_share
 
 if TYPE_CHECKING:
     from bench.cluster.resources import Resources
@@ -33,9 +33,9 @@ class ComputingRequest(Request):
     ] = None
     tracking_uri: Annotated[str | None, Option("MLflow tracking URI; default: SQLite in --out.")] = None
     checkpoint_every: Annotated[float, Option("Seconds between the checkpoints of a cell.")] = 15
-    data_root: Annotated[Path | None, Option("Folder of the datasets.")] = None
-    out: Annotated[Path, Option("Folder of the runs.")] = Path("runs")
-    tuned_dir: Annotated[Path, Option("Folder of the tuned hyperparameters.")] = Path("tuned")
+    data_root: DataRoot = None
+    out: RunsFolder = Path("runs")
+    tuned_dir: TunedFolder = Path("tuned")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.api.observer import PrintingObserver
+from bench.api.observer import QUIET
 from bench.results.request import SubmitRequest
 from bench.runs.plan import plan_of
 from bench.runs.request import RunRequest
@@ -28,4 +28,4 @@ def results_file(tmp_path_factory: pytest.TempPathFactory, tiny_run: Path) -> Pa
     from bench.results.submit import submit
 
     request = SubmitRequest(str(tiny_run), tmp_path_factory.mktemp("results"))
-    return submit(request, PrintingObserver(progress=False)).file
+    return submit(request, QUIET).file

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bench.data import dataset_names
-from bench.encoders import encoder_names
+from bench.encoders import encoder_summaries
 from bench.models import MODELS
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.methods import METHODS, WRAPPERS
@@ -58,7 +58,7 @@ def test_the_version_is_told_and_python_can_run_the_package() -> None:
         ("methods", [*METHODS.names(), *(f"{name}+METHOD" for name in WRAPPERS.names())]),
         ("datasets", dataset_names()),
         ("models", MODELS.names()),
-        ("encoders", encoder_names()),
+        ("encoders", list(encoder_summaries())),
     ],
 )
 def test_a_list_has_a_line_with_a_summary_for_each(kind: str, names: list[str]) -> None:

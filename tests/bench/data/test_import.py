@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.api.observer import QUIET
 from bench.data import dataset_spec, load_dataset
 from bench.data.manage import fetch, import_data
+from bench.data.request import FetchRequest, ImportRequest
 from bench.errors import UserError
 from tests.kit.cli import call_bench
 from tests.kit.data import domain_pictures, picture, real_data, write_folder, write_tar, write_zip
@@ -21,7 +23,7 @@ def pacs_pictures(each: int = 8) -> dict[str, bytes]:
 
 def test_an_incomplete_dataset_is_imported_with_its_differences(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "some.zip", pacs_pictures())  # 224 pictures
-    imported = import_data("pacs", path, tmp_path / "root")
+    imported = import_data(ImportRequest("pacs", path, tmp_path / "root"), QUIET)
     assert sum(row.found or 0 for row in imported.rows) == 224
     assert imported.differences[:2] == ["photo train 39 instead of 1,169", "photo test 17 instead of 501"]
     assert {row.per_class["dog"] for row in imported.rows} == {5, 3}  # of 8 dogs per domain
@@ -39,7 +41,7 @@ def test_the_command_says_what_it_found(tmp_path: Path) -> None:
 
 def test_a_complete_dataset_has_no_differences(tmp_path: Path) -> None:
     path = real_data("office_caltech10_224.zip") / "office_caltech10_224.zip"
-    imported = import_data("office_caltech", path, tmp_path, link=True)
+    imported = import_data(ImportRequest("office_caltech", path, tmp_path, link=True), QUIET)
     assert imported.differences == []
     assert sum(row.found or 0 for row in imported.rows) == 2533
 
@@ -54,10 +56,10 @@ def test_nothing_is_copied_before_the_data_are_known_to_be_good(
     wrong = write_folder(tmp_path / "wrong", domain_pictures("ab", ["c", "d"], each=3))
     for name in ("pacs", "cifar10", "digits", "tiny_imagenet"):
         with pytest.raises(UserError, match="wrong"):
-            import_data(name, wrong, tmp_path / "root")
+            import_data(ImportRequest(name, wrong, tmp_path / "root"), QUIET)
     good = write_folder(tmp_path / "good", pacs_pictures(2))
     with pytest.raises(AssertionError, match="copied"):  # the same path leads to a copy if all is well
-        import_data("pacs", good, tmp_path / "root")
+        import_data(ImportRequest("pacs", good, tmp_path / "root"), QUIET)
 
 
 CIFAR_CLASSES = dataset_spec("cifar10", {}).class_names(None)
@@ -93,7 +95,7 @@ def renamed(files: dict[str, bytes], **names: str) -> dict[str, bytes]:
     ids=["names", "numbers", "other spellings", "zip", "nested zip", "tar"],
 )
 def test_cifar_as_pictures(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    imported = import_data("cifar10", write(tmp_path), tmp_path / "root")
+    imported = import_data(ImportRequest("cifar10", write(tmp_path), tmp_path / "root"), QUIET)
     assert imported.differences == [
         "cifar10 train 20 instead of 50,000",
         "cifar10 test 20 instead of 10,000",
@@ -108,17 +110,19 @@ def test_cifar_as_pictures(write: Callable[[Path], Path], tmp_path: Path) -> Non
 def test_cifar100_as_pictures(tmp_path: Path) -> None:
     classes = dataset_spec("cifar100", {}).class_names(None)
     files = domain_pictures(("train", "test"), classes, each=1)
-    import_data("cifar100", write_zip(tmp_path / "cifar100.zip", files), tmp_path / "root")
+    import_data(
+        ImportRequest("cifar100", write_zip(tmp_path / "cifar100.zip", files), tmp_path / "root"), QUIET
+    )
     dataset = load_dataset("cifar100", {"size": 8}, tmp_path / "root", tmp_path / "cache")
     assert dataset.train["cifar100"].y.tolist() == list(range(100))
     with pytest.raises(UserError, match=r"cifar100.zip is not named like any file of this dataset"):
-        import_data("cifar10", tmp_path / "cifar100.zip", tmp_path / "other")
+        import_data(ImportRequest("cifar10", tmp_path / "cifar100.zip", tmp_path / "other"), QUIET)
 
 
 def test_cifar_pictures_of_an_unknown_class(tmp_path: Path) -> None:
     path = write_folder(tmp_path / "mine", cifar_pictures() | {"train/shp/1.png": picture(1)})
     with pytest.raises(UserError, match=r"mine/train has an unknown class 'shp'; did you mean 'ship'"):
-        import_data("cifar10", path, tmp_path / "root")
+        import_data(ImportRequest("cifar10", path, tmp_path / "root"), QUIET)
 
 
 def mnist_m() -> dict[str, bytes]:
@@ -140,7 +144,7 @@ def test_official_mnist_m(form: str, tmp_path: Path) -> None:
         path = write_zip(tmp_path / form, nested)
     else:
         path = write_folder(tmp_path / form, mnist_m())
-    import_data("digits", path, tmp_path / "root")
+    import_data(ImportRequest("digits", path, tmp_path / "root"), QUIET)
     dataset = load_dataset(
         "digits", {"domains": ["mnistm"], "size": 8}, tmp_path / "root", tmp_path / "cache"
     )
@@ -154,7 +158,7 @@ def test_mnist_m_without_a_listed_picture(tmp_path: Path) -> None:
     del files["mnist_m_test/00000001.png"]
     path = write_folder(tmp_path / "mnist_m", files)
     with pytest.raises(UserError, match=r"mnist_m_test_labels.txt, line 2: '00000001.png 2' is not the name"):
-        import_data("digits", path, tmp_path / "root")
+        import_data(ImportRequest("digits", path, tmp_path / "root"), QUIET)
 
 
 def test_tiny_imagenet_without_names_of_classes(tmp_path: Path) -> None:
@@ -165,14 +169,16 @@ def test_tiny_imagenet_without_names_of_classes(tmp_path: Path) -> None:
     annotations = [f"val_{i}.JPEG\t{kind}\t0\t0\t9\t9" for i, kind in enumerate(kinds)]
     files["val/val_annotations.txt"] = "\n".join(annotations).encode()
     with pytest.raises(UserError, match=r"tiny lacks words.txt"):
-        import_data("tiny_imagenet", write_folder(tmp_path / "tiny", files), tmp_path / "root")
+        import_data(
+            ImportRequest("tiny_imagenet", write_folder(tmp_path / "tiny", files), tmp_path / "root"), QUIET
+        )
     assert not (tmp_path / "root" / "tiny_imagenet").exists()
 
 
 def test_own_data_stay_where_they_are(tmp_path: Path) -> None:
     for work in (
-        lambda: import_data("folder", tmp_path, tmp_path / "root"),
-        lambda: fetch("arrays", tmp_path),
+        lambda: import_data(ImportRequest("folder", tmp_path, tmp_path / "root"), QUIET),
+        lambda: fetch(FetchRequest("arrays", tmp_path), QUIET),
     ):
         with pytest.raises(UserError, match="own data stay where they are: give their path in the suite"):
             work()

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.api.observer import QUIET
 from bench.data import dataset_spec, load_dataset
 from bench.data.manage import CheckRow, check, deviations, fetch, import_data
+from bench.data.request import CheckRequest, FetchRequest, ImportRequest
 from bench.errors import UserError
 from tests.kit.data import domain_pictures, picture, real_data, write_folder, write_zip
 
@@ -24,7 +26,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def test_check_real_office_caltech() -> None:
-    rows = check("office_caltech", real_data("office_caltech10_224.zip"))
+    rows = check(CheckRequest("office_caltech", real_data("office_caltech10_224.zip")), QUIET)
     assert [(row.domain, row.split, row.expected, row.found) for row in rows[:3]] == [
         ("caltech", "train", 899, 899),
         ("caltech", "test", 224, 224),
@@ -39,7 +41,7 @@ def test_check_tells_what_differs_and_what_is_missing(tmp_path: Path) -> None:
     zeros = np.zeros((3, 8, 8), np.uint8)
     labels = np.array([0, 1, 1])
     np.savez(tmp_path / "usps_x.npz", x_train=zeros, y_train=labels, x_test=zeros, y_test=labels)
-    rows = {(row.domain, row.split): row for row in check("digits", tmp_path)}
+    rows = {(row.domain, row.split): row for row in check(CheckRequest("digits", tmp_path), QUIET)}
     assert rows["usps", "train"].status == "7288 fewer than published"
     assert rows["usps", "test"].per_class["1"] == 2
     missing = rows["svhn", "test"]
@@ -65,45 +67,48 @@ def test_import_pictures(archived: bool, link: bool, tmp_path: Path) -> None:
     else:
         path = write_folder(tmp_path / "download", pacs_pictures())
     root = tmp_path / "root"
-    imported = import_data("pacs", path, root, link=link)
+    imported = import_data(ImportRequest("pacs", path, root, link=link), QUIET)
     target = imported.target
     assert target == root / ("pacs.zip" if archived else "pacs")
     assert target.is_symlink() == link
     assert [each.name for each in root.iterdir()] == [target.name]
     assert len(load_dataset("pacs", {}, root, tmp_path / "cache").train["photo"]) == 9
     with pytest.raises(UserError, match="already exists"):
-        import_data("pacs", path, root)
+        import_data(ImportRequest("pacs", path, root), QUIET)
 
 
 def test_import_of_damaged_data_leaves_nothing(tmp_path: Path) -> None:
     files = pacs_pictures() | {"sketch/person/000.png": picture(1)[:50]}
     path = write_zip(tmp_path / "mine.zip", files)
     with pytest.raises(UserError, match=rf"sketch/person/000.png in {path}: "):
-        import_data("pacs", path, tmp_path / "root")
+        import_data(ImportRequest("pacs", path, tmp_path / "root"), QUIET)
     assert contents(tmp_path / "root") == []
     with pytest.raises(UserError, match="does not exist"):
-        import_data("pacs", tmp_path / "nothing", tmp_path / "root")
+        import_data(ImportRequest("pacs", tmp_path / "nothing", tmp_path / "root"), QUIET)
     with pytest.raises(UserError, match="neither a folder nor an archive"):
-        import_data("pacs", Path(__file__), tmp_path / "root")
+        import_data(ImportRequest("pacs", Path(__file__), tmp_path / "root"), QUIET)
 
 
 def test_import_of_array_files(tmp_path: Path) -> None:
     data = real_data("usps_full.npz", "syn_roy_sample60.zip")
     root = tmp_path / "root"
-    assert import_data("digits", data / "usps_full.npz", root).target == root / "digits" / "usps_full.npz"
-    import_data("digits", data / "syn_roy_sample60.zip", root)
+    assert (
+        import_data(ImportRequest("digits", data / "usps_full.npz", root), QUIET).target
+        == root / "digits" / "usps_full.npz"
+    )
+    import_data(ImportRequest("digits", data / "syn_roy_sample60.zip", root), QUIET)
     assert contents(root) == ["digits/syn_roy_sample60.zip", "digits/usps_full.npz"]
     assert load_dataset("digits", {"domains": ["usps", "syn"]}, root, tmp_path / "cache").domains == (
         "usps",
         "syn",
     )
     with pytest.raises(UserError, match="not named like any file"):
-        import_data("digits", Path(__file__), root)
+        import_data(ImportRequest("digits", Path(__file__), root), QUIET)
     (tmp_path / "usps.bz2").touch()
     with pytest.raises(UserError, match=r"usps.bz2 holds no complete domain"):
-        import_data("digits", tmp_path / "usps.bz2", root)
+        import_data(ImportRequest("digits", tmp_path / "usps.bz2", root), QUIET)
     with pytest.raises(UserError, match="built in"):
-        import_data("digits_mini", tmp_path / "usps.bz2", root)
+        import_data(ImportRequest("digits_mini", tmp_path / "usps.bz2", root), QUIET)
 
 
 @pytest.fixture
@@ -127,16 +132,16 @@ def test_fetch(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(datasets.CIFAR10, "tgz_md5", hashlib.md5(content).hexdigest())
     root = tmp_path / "root"
     target = root / "cifar10" / "cifar-10-python.tar.gz"
-    assert fetch("cifar10", root) == [target]
+    assert fetch(FetchRequest("cifar10", root), QUIET) == [target]
     assert target.read_bytes() == content
     served.unlink()
-    assert fetch("cifar10", root) == [target]  # there and right: not asked for again
+    assert fetch(FetchRequest("cifar10", root), QUIET) == [target]  # there and right: not asked for again
     target.unlink()
     with pytest.raises(UserError, match=r"cannot download http.*404.* download it by hand to"):
-        fetch("cifar10", root)
+        fetch(FetchRequest("cifar10", root), QUIET)
     served.write_bytes(b"something else")
     with pytest.raises(UserError, match="cannot download"):
-        fetch("cifar10", root)
+        fetch(FetchRequest("cifar10", root), QUIET)
     assert contents(root) == []
 
 
@@ -153,7 +158,7 @@ def test_fetch_knows_the_digits(tmp_path: Path, server: str, monkeypatch: pytest
     for known in (datasets.USPS, datasets.SVHN):
         splits = {part: serve(about[1]) for part, about in known.split_list.items()}
         monkeypatch.setattr(known, "split_list", splits)
-    fetch("digits", tmp_path / "root")
+    fetch(FetchRequest("digits", tmp_path / "root"), QUIET)
     assert contents(tmp_path / "root" / "digits") == [
         "MNIST/raw/t10k-images-idx3-ubyte.gz",
         "MNIST/raw/t10k-labels-idx1-ubyte.gz",
@@ -165,4 +170,4 @@ def test_fetch_knows_the_digits(tmp_path: Path, server: str, monkeypatch: pytest
         "usps.t.bz2",
     ]
     with pytest.raises(UserError, match="'pacs' cannot be fetched: put the PACS pictures"):
-        fetch("pacs", tmp_path)
+        fetch(FetchRequest("pacs", tmp_path), QUIET)

@@ -15,7 +15,6 @@ from bench.data.partitions import (
     Shards,
     class_counts,
     make_partition,
-    partition_names,
     partition_spec,
     split_validation,
 )
@@ -227,7 +226,6 @@ def test_wrong_specifications(mapping: dict[str, Any], message: str) -> None:
 
 def test_specification_by_name() -> None:
     assert partition_spec({"name": "lds", "beta": 0.1}) == Lds(beta=0.1)
-    assert sorted(partition_names()) == ["by_domain", "dirichlet", "iid", "lds", "shards"]
 
 
 @pytest.mark.parametrize(

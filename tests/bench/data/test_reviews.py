@@ -9,7 +9,7 @@ import pytest
 
 from bench.data import dataset_spec, load_dataset
 from bench.data.language_models import tokenizer_file, vocabulary_digest
-from bench.data.manage import check
+from bench.data.manage import check_spec
 from bench.data.tokens import tokenised
 from bench.errors import UserError
 from tests.kit.data import real_data, write_folder, write_zip
@@ -58,7 +58,7 @@ def test_real_reviews_have_the_published_sizes() -> None:
     root = real_data("fdu_mtl_reviews.zip")
     spec = dataset_spec("reviews", {})
     assert len(spec.present_domains(root)) == 16
-    rows = check("reviews", root, {"limit": 20})
+    rows = check_spec(dataset_spec("reviews", {"limit": 20}, root), root)
     assert {row.found for row in rows} == {20}
     splits = spec.build(root, "mr")
     assert tuple(len(split) for split in splits) == spec.counts["mr"]

@@ -15,7 +15,7 @@ from PIL import Image
 from bench.data.image_folders import picture_names
 from bench.data.images import decoded
 from bench.data.sources import open_source
-from bench.encoders import encoder_names, encoder_spec, encoder_summaries
+from bench.encoders import encoder_spec
 from bench.encoders.loading import Encoder, load_encoder, load_open_clip
 from bench.encoders.text import text_features
 from bench.encoders.weights import weights_checksum
@@ -107,10 +107,9 @@ def test_models_and_tags_that_a_library_lacks(name: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
-def test_every_form_has_a_summary_and_naming_costs_nothing() -> None:
-    assert list(encoder_summaries()) == encoder_names()
+def test_naming_costs_nothing() -> None:
     program = (
-        "import sys; from bench.encoders import encoder_spec, encoder_names; encoder_names();"
+        "import sys; from bench.encoders import encoder_spec, encoder_summaries; encoder_summaries();"
         "encoder_spec('open_clip:ViT-B-16/openai'); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

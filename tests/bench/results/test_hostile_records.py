@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.api.observer import PrintingObserver
+from bench.api.observer import QUIET
 from bench.errors import UserError
 from bench.records.reader import Run, load_run
 from bench.records.results_file import read_results
@@ -40,7 +40,6 @@ TABLES = (
     {"kind": "wrapped", "wrapper": "ggeur"},
     {"kind": "unseen"},
 )
-QUIET = PrintingObserver(progress=False)
 FILES = ("plan.json", "partition.json", "config.json", "result.json", "rounds.jsonl", "error.json")
 
 

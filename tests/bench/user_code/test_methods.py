@@ -14,8 +14,8 @@ import pytest
 
 from bench.cli.templates import METHOD
 from bench.errors import UserError
-from bench.suite.methods import METHODS, code_digest, source_digest
-from bench.user_code.methods import snake_case
+from bench.suite.methods import METHODS, code_digest
+from bench.user_code.methods import digest_of_source, snake_case
 from methods.fedprox import FedProx
 from methods.wrappers.ggeur import GGEUR
 
@@ -88,7 +88,7 @@ def test_the_digest_does_not_depend_on_where_the_file_is(tmp_path: Path) -> None
     digests = set()
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
-        digests.add(source_digest(METHODS.load(str(write_method(tmp_path / folder)))))
+        digests.add(digest_of_source(METHODS.load(str(write_method(tmp_path / folder)))))
     assert len(digests) == 1
 
 
@@ -151,10 +151,10 @@ def test_a_class_from_a_notebook_is_known_by_its_name_in_snake_case() -> None:
     ids=["the class", "a function that it uses", "a number that it uses"],
 )
 def test_a_digest_covers_what_a_class_uses(old: str, new: str) -> None:
-    before = source_digest(typed_in(NOTEBOOK))
-    assert source_digest(typed_in(NOTEBOOK)) == before
-    assert source_digest(typed_in(NOTEBOOK + "\nunrelated = 1\n")) == before
-    assert source_digest(typed_in(NOTEBOOK.replace(old, new))) != before
+    before = digest_of_source(typed_in(NOTEBOOK))
+    assert digest_of_source(typed_in(NOTEBOOK)) == before
+    assert digest_of_source(typed_in(NOTEBOOK + "\nunrelated = 1\n")) == before
+    assert digest_of_source(typed_in(NOTEBOOK.replace(old, new))) != before
 
 
 def test_a_class_whose_source_is_gone_is_refused() -> None:
