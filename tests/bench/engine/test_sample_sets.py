@@ -280,18 +280,21 @@ def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path, joint_calls: list[
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 
 
-class LittleRoom(StackedHost):
-    room = 2**10
-
-
-@pytest.mark.parametrize(("kind", "together"), [(StackedHost, 2), (LittleRoom, 1)])
+@pytest.mark.parametrize(("times", "together"), [(3, 2), (1.5, 1)])
 @pytest.mark.parametrize("name", ["fedavg", "ggeur+fedavg"])
 def test_without_room_for_all_samples_cells_are_computed_apart(
-    name: str, kind: type[StackedHost], together: int, monkeypatch: pytest.MonkeyPatch
+    name: str, times: float, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """There is room for so many times the samples of a cell."""
+    problems = [tiny_problem(make_method(name), seed=seed) for seed in (0, 1)]
+    first = StackedHost(problems[0])
+    prepared(first.problem, first)
+
+    class SomeRoom(StackedHost):
+        room = int(times * sum(first.made(client, number=0).bytes for client in first.problem.train))
+
     monkeypatch.setattr(joint, "may_have_parts", lambda _: False)
-    hosts = [kind(tiny_problem(make_method(name), seed=seed)) for seed in (0, 1)]
-    cells = {host: prepared(host.problem, host) for host in hosts}
+    cells = {host: prepared(host.problem, host) for host in map(SomeRoom, problems)}
     assert not JointRounds().advance({host: each.advancing() for host, each in cells.items()})
     assert [each.stacked_with for each in cells.values()] == [together] * 2
 
