@@ -37,7 +37,7 @@ def compare(request: CompareRequest) -> None:
     changed = [(change, details) for change, details in rows if details or change.domains]
     if changed:
         console.print(_table(changed))
-    if alike := len(rows) - len(changed):
+    if alike := sum(not change.domains and not any(change.states) for change in found.changes):
         console.say(f"{alike} of the {len(rows)} cells in both runs have the same accuracies.")
     for name, cells in (("A", found.only_first), ("B", found.only_second)):
         if cells:

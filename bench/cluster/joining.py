@@ -25,25 +25,28 @@ def check_address(address: str | None) -> None:
         raise UserError(f"--address {address}: give HOST:PORT, such as 127.0.0.1:6379, or auto")
 
 
-def shared_cluster(address: str) -> str:
-    """HOST:PORT of the cluster at this address, or of the only one on this machine for "auto"."""
+def shared_cluster(address: str, seconds: float = SECONDS) -> str:
+    """HOST:PORT of the cluster at this address, or of the only one on this machine for "auto".
+
+    `seconds`: until it must have answered.
+    """
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address  # as Ray does; set inside a Ray job
     check_address(address)
-    return _the_one_here() if address == "auto" else _the_one_at(address)
+    return _the_one_here(seconds) if address == "auto" else _the_one_at(address, seconds)
 
 
-def _the_one_at(address: str) -> str:
+def _the_one_at(address: str, seconds: float) -> str:
     try:
         local_ray.reach(address)
     except (OSError, UnicodeError) as error:  # UnicodeError: no name of a machine
         raise UserError(
             f"no Ray cluster at '{address}': {error}; give --address its address, auto, or leave it out"
         ) from None
-    found = ask(address)
+    found = ask(address, seconds)
     if not found:
         raise UserError(
-            f"no Ray cluster at '{address}': what listens there did not answer as Ray within {SECONDS} s; "
+            f"no Ray cluster at '{address}': what listens there did not answer as Ray within {seconds:g} s; "
             "give --address its address, auto, or leave it out"
         )
     refuse_private(found[0])
@@ -64,8 +67,8 @@ def refuse_private(instance: RayInstance) -> None:
         )
 
 
-def _the_one_here() -> str:
-    found = ask()
+def _the_one_here(seconds: float) -> str:
+    found = ask(seconds=seconds)
     shared = [instance.address for instance in found if instance.access is Access.SHARED]
     if len(shared) > 1:
         raise UserError(

@@ -20,13 +20,13 @@ AGAIN = 10.0
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def watched(every: float = SECONDS, again: float = AGAIN) -> Iterator[None]:
     """Ends what runs inside with a sentence once this machine's part of Ray is gone."""
     node = ray.get_runtime_context().get_node_id()
     over, died, here = threading.Event(), threading.Event(), threading.get_ident()
 
     def watch() -> None:
-        while not over.wait(AGAIN if died.is_set() else SECONDS):
+        while not over.wait(again if died.is_set() else every):
             if died.is_set() or not _alive(node):
                 died.set()
                 _interrupt(here)

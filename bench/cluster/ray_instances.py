@@ -31,14 +31,14 @@ class RayInstance(NamedTuple):
     access: Access
 
 
-def ask(address: str | None = None) -> list[RayInstance]:
+def ask(address: str | None = None, seconds: float = SECONDS) -> list[RayInstance]:
     """The Ray at HOST:PORT, or all on this machine; one that does not answer is left out."""
     command = [sys.executable, "-P", __file__, *([address] if address else [])]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:
-            answers, _ = process.communicate(timeout=SECONDS)
+            answers, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             answers, _ = process.communicate()

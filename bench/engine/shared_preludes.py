@@ -33,7 +33,8 @@ class Exchanged(NamedTuple):
 class SharedPreludes:
     """What the exchanges of some cells have led to."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._known: list[Exchanged] = []
         self._sizes: dict[int, int] = {}
         """Of every tensor that is kept, in bytes; some are part of several states."""
@@ -64,7 +65,7 @@ class SharedPreludes:
 
     def forget_if_large(self) -> None:
         """For when all cells that train now have had their exchanges."""
-        if sum(self._sizes.values()) > KEPT_BYTES:
+        if sum(self._sizes.values()) > self._most_bytes:
             self.forget()
 
 

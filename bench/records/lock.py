@@ -17,18 +17,20 @@ PATIENCE: Final = 2.0
 
 
 @contextmanager
-def alone(directory: Path, command: str) -> Iterator[None]:
+def alone(directory: Path, command: str, seconds: float = PATIENCE) -> Iterator[None]:
     """Hold the folder for this process; a UserError if another one has it or a part of it."""
     directory.mkdir(parents=True, exist_ok=True)
-    with _held(_whole(directory), _busy(directory, command)):
+    with _held(_whole(directory), _busy(directory, command), seconds):
         for part in _parts(directory):
-            with _held(part, _busy(directory, f"{command} --shard {_shown(part)}")):
+            with _held(part, _busy(directory, f"{command} --shard {_shown(part)}"), seconds):
                 pass
         yield
 
 
 @contextmanager
-def one_of(directory: Path, command: str, number: int, count: int) -> Iterator[None]:
+def one_of(
+    directory: Path, command: str, number: int, count: int, seconds: float = PATIENCE
+) -> Iterator[None]:
     """Hold one of `count` parts of the folder; the others may be held by other processes.
 
     A UserError if another process has this part, the whole folder, or a part of another division of it.
@@ -36,12 +38,13 @@ def one_of(directory: Path, command: str, number: int, count: int) -> Iterator[N
     least sees the other.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with _held(_part(directory, number, count), _busy(directory, f"{command} --shard {number}/{count}")):
-        with _held(_whole(directory), _busy(directory, command)):
+    busy = _busy(directory, f"{command} --shard {number}/{count}")
+    with _held(_part(directory, number, count), busy, seconds):
+        with _held(_whole(directory), _busy(directory, command), seconds):
             pass
         for part in _parts(directory):
             if not part.name.endswith(f"-of-{count}.lock"):
-                with _held(part, _busy(directory, f"{command} --shard {_shown(part)}")):
+                with _held(part, _busy(directory, f"{command} --shard {_shown(part)}"), seconds):
                     pass
         yield
 
@@ -82,13 +85,13 @@ def _shown(part: Path) -> str:
 
 
 @contextmanager
-def _held(file: Path, busy: str) -> Iterator[None]:
+def _held(file: Path, busy: str, seconds: float) -> Iterator[None]:
     lock = FileLock(file)
     try:
         with warnings.catch_warnings():
             # filelock would warn, and use a lock that a killed driver leaves behind
             warnings.simplefilter("error")
-            lock.acquire(timeout=PATIENCE)
+            lock.acquire(timeout=seconds)
     except Timeout:
         raise UserError(busy) from None
     except (OSError, Warning) as error:

@@ -12,7 +12,6 @@ from ray import tune
 from bench.engine.cell_stack import Cells
 from bench.search.halving import Halving
 from bench.search.trial import DivergedError, TrialBatch
-from bench.trials.cell_trials import REPORT_SECONDS
 from bench.trials.scratch import Job
 from bench.trials.trainable import CellTrainable
 
@@ -58,7 +57,7 @@ class SearchTrainable(CellTrainable):
         while not self._batch.done:
             self._batch.advance()
             self._raise_if_single(self._batch)
-            if _seen(self._batch) != before or time.monotonic() - started >= REPORT_SECONDS:
+            if _seen(self._batch) != before or time.monotonic() - started >= self.report_seconds:
                 return
 
     def _raise_if_single(self, batch: TrialBatch) -> None:

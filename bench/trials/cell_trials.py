@@ -29,8 +29,6 @@ from bench.trials.scratch import Job
 from bench.trials.trainable import CellTrainable
 from bench.trials.tuner import fit
 
-REPORT_SECONDS = 1.0
-
 
 class Watcher(Protocol):
     """Is told what happens to the cells, in the driver's process."""
@@ -105,7 +103,7 @@ class CellTrial(CellTrainable):
 
     def work(self) -> None:
         started = time.monotonic()
-        while self._next_running() and time.monotonic() - started < REPORT_SECONDS:
+        while self._next_running() and time.monotonic() - started < self.report_seconds:
             assert self._stack is not None
             self._stack.advance()
             self._note_failures(self._stack)

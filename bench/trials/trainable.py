@@ -26,6 +26,8 @@ class CellTrainable(tune.Trainable):
     Cells keep their own checkpoints, so Tune's are switched off and a retried trial resumes where it was.
     """
 
+    report_seconds = 1.0
+    """After how much work the driver is told of it, at the latest."""
     _scratch: ScratchFolders | None = None
     _failed: Exception | None = None
 

@@ -36,9 +36,9 @@ def placed(folder: Path, cells: list[PlannedCell]) -> list[tuple[CellFolder, Cel
     return [(CellFolder(folder / cell.cell_id), cell.config) for cell in cells]
 
 
-def alone(folder: Path, cells: list[PlannedCell]) -> None:
+def alone(folder: Path, cells: list[PlannedCell], executor: str = "stacked") -> None:
     for place, config in placed(folder, cells):
-        run = CellRun(place, config, Conditions(executor="stacked"))
+        run = CellRun(place, config, Conditions(executor=executor))
         while not run.done:
             run.advance()
 

@@ -22,22 +22,11 @@ from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
 from bench.engine.stacking.differing_numbers import Hyperparameters
 from bench.engine.stacking.replies import Replies
-from bench.startup.memory import available_bytes
 from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
 from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
-
-KEPT_BYTES = 2**30
-"""How many bytes of samples made by a method a host keeps between rounds, at most."""
-SPARE = 4
-"""They must not take more than this fraction of what the machine has left: other cells make some, too."""
-
-
-def kept_bytes(device: torch.device) -> int:
-    """How many of these bytes may be kept now; the rest is made again from the same seed each round."""
-    return min(KEPT_BYTES, available_bytes() // SPARE) if device.type == "cpu" else KEPT_BYTES
 
 
 class Asked(NamedTuple):
@@ -152,6 +141,9 @@ def chosen_entries(state: State, names: Collection[str]) -> State:
 
 class Host(ABC):
     executor: ClassVar[str]
+    room: ClassVar[int] = 2**30
+    """Bytes of samples made by a method that are kept between rounds, at most; others are made again from the
+    same seed each round."""
 
     def __init__(self, problem: Problem, name: str = "0") -> None:
         self.problem = problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.engine.clients.base import KEPT_BYTES, Host
+from bench.engine.clients.base import Host
 from bench.engine.problem import Problem
 from methods.base import Message, Reply
 from methods.core.batches import Samples
@@ -18,7 +18,7 @@ class LoopHost(Host):
     def __init__(self, problem: Problem, name: str = "0") -> None:
         super().__init__(problem, name)
         self._kept: dict[int, Samples] = {}
-        self._room = KEPT_BYTES
+        self._room_left = self.room
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> list[Reply]:
         last = len(self._exchanges) - 1
@@ -32,7 +32,7 @@ class LoopHost(Host):
         if client in self._kept:
             return self._kept[client]
         samples = self.made(client, number)
-        if not self.resamples and samples.bytes <= self._room:
+        if not self.resamples and samples.bytes <= self._room_left:
             self._kept[client] = samples
-            self._room -= samples.bytes if samples is not self.problem.train[client] else 0
+            self._room_left -= samples.bytes if samples is not self.problem.train[client] else 0
         return samples

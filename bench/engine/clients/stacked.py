@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.engine.clients.base import KEPT_BYTES, Asked, Host, kept_bytes, merged
+from bench.engine.clients.base import Asked, Host, merged
 from bench.engine.problem import Problem
 from bench.engine.stacking.call import train_together
 from bench.engine.stacking.differing_numbers import setting
 from bench.engine.stacking.replies import StackedReplies
 from bench.engine.stacking.samples import Pool
+from bench.startup.memory import available_bytes
 from methods.base import FedAlgorithm, Message, Reply, SamplesByIndex, Task
 from methods.core.batches import Samples
 from methods.core.training import STACKED, STACKED_ON_GPU
 
 CACHED_FLOATS = 5 * 2**18
 """Inputs of one step of a stack that stay in a processor's cache, with room for everything else."""
+SPARE = 4
+"""Samples must not take more than this fraction of what the machine has left: other cells make some, too."""
 
 
 class StackedHost(Host):
@@ -83,7 +86,8 @@ class StackedHost(Host):
 
     def _pool_of_all(self) -> Pool | None:
         made: dict[int, Samples | SamplesByIndex] = {}
-        made_bytes, room = 0, kept_bytes(self.problem.task.device)
+        on_cpu = self.problem.task.device.type == "cpu"
+        made_bytes, room = 0, min(self.room, available_bytes() // SPARE) if on_cpu else self.room
         for client, own in self.problem.train.items():
             made[client] = self.made_late(client, number=0)
             made_bytes += 0 if made[client] is own else made[client].bytes
@@ -102,7 +106,7 @@ class StackedHost(Host):
             renewed = range(1, epochs) if self.resamples else ()
             parts[client] = [first, *(self.made(client, number, epoch) for epoch in renewed)]
             size += sum(samples.bytes for samples in parts[client])
-            if size > KEPT_BYTES or client == clients[-1]:
+            if size > self.room or client == clients[-1]:
                 yield Pool.of(parts)
                 parts, size = {}, 0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bench.engine.clients.base import KEPT_BYTES, Asked, Combining, Hosts, Round
+from bench.engine.clients.base import Asked, Combining, Hosts, Round
 from bench.engine.clients.stacked import StackedHost
 from bench.engine.evaluation import Judging
 from bench.engine.shared_preludes import are_same
@@ -96,7 +96,8 @@ class JointRounds:
                 cells.append(hosts)
         copies, self._copies = self._copies, {}
         if cells != self._laid_out[0]:
-            self._laid_out = cells, layout([self._members[hosts] for hosts in cells], KEPT_BYTES)
+            room = min((hosts.room for hosts in cells), default=0)
+            self._laid_out = cells, layout([self._members[hosts] for hosts in cells], room)
         for call in self._laid_out[1]:
             sets = [[cells[place] for place in of_set] for of_set in call]
             requests = [[asked[hosts] for hosts in of_set] for of_set in sets]

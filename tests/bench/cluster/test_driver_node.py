@@ -26,7 +26,7 @@ from bench.records.provenance import code_versions
 from bench.records.run_folder import RunFolder
 from bench.records.transfer import contents
 from bench.suite.planning import plan_cells
-from bench.trials import cell_trials
+from bench.trials.cell_trials import CellTrial
 from bench.trials.scratch import Job, ScratchFolders
 from bench.trials.trainable import UPDATES
 from tests.kit.cli import result_of, rounds_of
@@ -85,16 +85,15 @@ def test_a_cell_is_begun_by_one_process_and_finished_by_another(
     assert ScratchFolders(job).updates() == [], "it was done"
 
 
+class FrequentReports(CellTrial):
+    report_seconds = 0.001
+
+
 @pytest.mark.parametrize("on_driver_node", [True, False])
 def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
-    on_driver_node: bool,
-    elsewhere: DriverNode,
-    tmp_path: Path,
-    own_place: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    on_driver_node: bool, elsewhere: DriverNode, tmp_path: Path, own_place: Path
 ) -> None:
     """Its checkpoint stays in the process's folder until it is opened, while updates of the others go out."""
-    monkeypatch.setattr(cell_trials, "REPORT_SECONDS", 0.001)
     here = replace(elsewhere, node=ray.get_runtime_context().get_node_id(), scratch=own_place)
     driver_node = here if on_driver_node else elsewhere
     conditions = Conditions(checkpoint_seconds=1e-9, data=driver_node)
@@ -105,7 +104,7 @@ def test_a_cell_that_waits_for_others_of_its_process_is_resumed(
     advance(interrupted, 2)
     contents(interrupted.folder).deliver(kept, config)
     before = kept.recorded()
-    trial = cell_trials.CellTrial({"job": Job(cells, conditions, driver_node, stacks=[1, 1])})
+    trial = FrequentReports({"job": Job(cells, conditions, driver_node, stacks=[1, 1])})
     report: dict[str, Any] = {}
     while not report.get("done"):
         report = trial.step()
@@ -138,7 +137,7 @@ def test_a_node_that_joined_with_other_code_is_named(
 ) -> None:
     late = replace(elsewhere, versions={**code_versions(), "torch": "0.1"})
     kept = CellFolder(tmp_path / "kept")
-    trial = cell_trials.CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
+    trial = CellTrial({"job": Job([(kept, config)], Conditions(data=late), late)})
     for updates in trial.step()[UPDATES]:
         updates.update.deliver(updates.folder, updates.config)
     assert "has torch" in (kept.failure() or "") and "the driver's machine has 0.1" in (kept.failure() or "")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cluster import joining, ray_instances
+from bench.cluster import joining
 from bench.errors import UserError
 from tests.kit.cli import environment, kill_session
 
@@ -131,12 +131,9 @@ def _something_else() -> Iterator[int]:
             server.shutdown()
 
 
-def test_what_is_no_ray_is_given_up_on_without_ray_s_log(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ray_instances, "SECONDS", 3)
-    with _something_else() as port, pytest.raises(UserError, match="did not answer as Ray") as caught:
-        joining.shared_cluster(f"127.0.0.1:{port}")
+def test_what_is_no_ray_is_given_up_on_without_ray_s_log(capfd: pytest.CaptureFixture[str]) -> None:
+    with _something_else() as port, pytest.raises(UserError, match="not answer as Ray within 3 s") as caught:
+        joining.shared_cluster(f"127.0.0.1:{port}", seconds=3)
     assert str(caught.value).startswith(f"no Ray cluster at '127.0.0.1:{port}'")
     assert capfd.readouterr() == ("", "")
 

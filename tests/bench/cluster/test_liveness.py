@@ -20,12 +20,10 @@ def test_a_run_ends_even_if_somebody_swallows_the_first_interruption(
 ) -> None:
     """In the foreground, and in the background, where shells have Ctrl-C ignored."""
     before = signal.signal(signal.SIGINT, handler)
-    monkeypatch.setattr(liveness, "SECONDS", 0.01)
-    monkeypatch.setattr(liveness, "AGAIN", 0.01)
     monkeypatch.setattr(liveness, "_alive", lambda node: False)
     swallowed = 0
     try:
-        with pytest.raises(UserError, match="Ray has died"), liveness.watched():
+        with pytest.raises(UserError, match="Ray has died"), liveness.watched(every=0.01, again=0.01):
             while True:
                 try:
                     time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ import torch
 from bench.contract.fixtures import MOMENTUM
 from bench.contract.nests import differing
 from bench.contract.runs import SOME, Course, run, served_model, standing
-from bench.engine.clients import stacked
 from bench.engine.clients.base import Host
-from bench.engine.clients.stacked import StackedHost
+from bench.engine.clients.stacked import CACHED_FLOATS, StackedHost
 from bench.engine.federation import Federation
-from bench.engine.stacking.samples import evenly_cut
-from methods.base import FedAlgorithm
+from bench.engine.stacking.samples import Pool, evenly_cut
+from methods.base import FedAlgorithm, Samples
 from methods.core.optional import MakesSamples
 from methods.wrappers.base import Wrapper
 from tests.kit.contract import NORM_BATCH, assert_close, in_one_process, make_method, tiny_problem
@@ -92,17 +92,30 @@ def _unwrapped(method: FedAlgorithm) -> Any:
 # The stacked executor
 
 
+class OneAtATime(StackedHost):
+    def at_once(self, pool: Pool) -> int:
+        return 1
+
+
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_stack_too_large_for_the_cache_is_trained_in_parts(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_may_be_trained_in_parts(name: str) -> None:
     problem = tiny_problem(make_method(name), optimiser=MOMENTUM)
     ends = []
-    for floats in (2**30, 1):
-        monkeypatch.setattr(stacked, "CACHED_FLOATS", floats)
-        host = StackedHost(problem)
+    for kind in (StackedHost, OneAtATime):
+        host = kind(problem)
         ends.append(standing(run(problem, host, rounds=2, participation=SOME), host))
     assert_close(*ends, tolerance=1e-6)
+
+
+def test_as_many_clients_are_stacked_as_fit_into_the_cache() -> None:
+    host = StackedHost(replace(tiny_problem(make_method("fedavg")), batch_size=100))
+    labels = torch.zeros(100, dtype=torch.int64)
+    wide, narrow = (
+        Pool.of({0: [Samples(torch.zeros(1, 1).expand(100, width), labels)]})
+        for width in (CACHED_FLOATS // 250, 5)
+    )
+    assert host.at_once(wide) == 2
+    assert host.at_once(narrow) > 2000
 
 
 @pytest.mark.parametrize(

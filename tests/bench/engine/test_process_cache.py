@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from bench.engine import process_cache, shared_preludes
+from bench.engine import process_cache
 from bench.engine.cell_stack import CellStack
 from bench.engine.conditions import Conditions
 from bench.engine.process_cache import ProcessCache
+from bench.engine.shared_preludes import SharedPreludes
 from bench.suite.planning import PlannedCell
 from methods.wrappers.ggeur import exchanges
 from tests.kit.cell_stacks import alone, assert_same, cells_of, placed, records
@@ -99,16 +100,15 @@ def test_data_are_let_go_before_others_are_read(tmp_path: Path, assembled: list[
         assert len(assembled) == reads
 
 
-def test_exchanges_that_led_to_much_are_not_kept(
-    tmp_path: Path, statistics: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exchanges_that_led_to_much_are_not_kept(tmp_path: Path, statistics: list[int]) -> None:
     rows = [
         {"name": "ggeur+fedavg", "set": MADE},
         {"name": "ggeur+fedavg", "label": "again", "set": {**MADE, "top_k": 2}},
     ]
     cells = cells_of(tmp_path, rows, **ON_EMBEDDINGS)
-    monkeypatch.setattr(shared_preludes, "KEPT_BYTES", 100)
-    run_in_turn(tmp_path / "kept", cells[:1], kept := ProcessCache())
+    kept = ProcessCache()
+    kept.preludes = SharedPreludes(most_bytes=100)
+    run_in_turn(tmp_path / "kept", cells[:1], kept)
     clients = len(statistics)
     run_in_turn(tmp_path / "kept", cells[1:], kept)
     assert len(statistics) == 2 * clients

@@ -11,17 +11,18 @@ import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
+from bench.contract.runs import prepared
 from bench.engine.cell_stack import CellStack
 from bench.engine.clients.stacked import StackedHost
 from bench.engine.conditions import Conditions
 from bench.engine.stacking import joint
-from bench.engine.stacking import samples as pools
+from bench.engine.stacking.joint import JointRounds
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
 from bench.suite.planning import PlannedCell
 from methods.base import Role, Samples, State, Task
 from methods.fedprox import FedProx
-from methods.wrappers.ggeur import GGEUR, lazy_samples
+from methods.wrappers.ggeur import GGEUR
 from methods.wrappers.ggeur.lazy_samples import LazySamples
 from tests.kit.cell_stacks import (
     ROUNDS,
@@ -34,6 +35,7 @@ from tests.kit.cell_stacks import (
     records,
     run_together,
 )
+from tests.kit.contract import make_method, tiny_problem
 
 MADE = {"step1_samples": 20, "step2_samples": 10}
 SETTINGS: list[dict[str, Any]] = [
@@ -43,6 +45,10 @@ SETTINGS: list[dict[str, Any]] = [
     {**MADE, "top_k": 3, "ridge": 0.01, "min_class_count": 3},
 ]
 """Settings of GGEUR that differ in samples alone."""
+MANY = {"step1_samples": 800, "step2_samples": 800}
+"""8 MiB per client, which are not copied."""
+CLIENTS = 4
+STEPS = {"rounds": ROUNDS, "steps": 5, "batch_size": 16, "optimiser": {"name": "sgd", "lr": 0.05}}
 
 
 def row(name: str, rate: float, settings: dict[str, Any], **of_inner: float) -> dict[str, Any]:
@@ -60,8 +66,7 @@ def rows(name: str, settings: Sequence[dict[str, Any]] = SETTINGS) -> list[dict[
 
 def with_steps(folder: Path, given: list[Any], **sections: Any) -> list[PlannedCell]:
     """Cells on embeddings, whose clients take as many steps whatever they train on."""
-    training = {"rounds": ROUNDS, "steps": 5, "batch_size": 16, "optimiser": {"name": "sgd", "lr": 0.05}}
-    given_sections = {"training": training, "model": {"name": "head"}, "encoder": "pixels", **sections}
+    given_sections = {"training": STEPS, "model": {"name": "head"}, "encoder": "pixels", **sections}
     return cells_of(folder, given, **given_sections)
 
 
@@ -116,27 +121,10 @@ def test_samples_that_are_made_anew_stay_with_their_cell(tmp_path: Path, joint_c
     assert sorted(joint_calls) == [1] * 2 * ROUNDS + [2] * ROUNDS
 
 
-@pytest.mark.parametrize("inner", ["fedavg", "fedga", "fedala"])
-@pytest.mark.parametrize("late", [False, True])
-def test_large_samples_are_taken_from_where_they_are(
-    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch, inner: str, late: bool
-) -> None:
-    """Made at once, or when clients come to them; FedGA asks for positions, FedALA for all samples."""
-    cells = with_steps(tmp_path, rows(f"ggeur+{inner}"))
-    alone(tmp_path / "alone", cells)
-    monkeypatch.setattr(pools, "LARGE", 2**14)
-    monkeypatch.setattr(lazy_samples, "WORTHWHILE", 0 if late else 10**6)
-    joint_calls.clear()
-    assert run_together(tmp_path / "stack", cells).failed == {}
-    assert joint_calls == [len(SETTINGS)] * ROUNDS
-    for cell in cells:
-        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
-
-
-def test_samples_that_no_client_comes_to_are_not_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: dict[Any, int] = {}
+@pytest.fixture
+def made_late(monkeypatch: pytest.MonkeyPatch) -> dict[LazySamples, int]:
+    """Samples that are made when clients come to them → how many of them were made, from now on."""
+    made: dict[LazySamples, int] = {}
     real = LazySamples.places
 
     def counted(self: LazySamples, indices: Tensor) -> Tensor:
@@ -145,11 +133,32 @@ def test_samples_that_no_client_comes_to_are_not_made(
         return found
 
     monkeypatch.setattr(LazySamples, "places", counted)
-    monkeypatch.setattr(pools, "LARGE", 0)
-    (cell,) = with_steps(tmp_path, rows("ggeur+fedavg", [{"step1_samples": 200, "step2_samples": 200}]))
+    return made
+
+
+@pytest.mark.parametrize("inner", ["fedavg", "fedga", "fedala"])
+def test_large_samples_are_taken_from_where_they_are(
+    tmp_path: Path, joint_calls: list[int], made_late: dict[LazySamples, int], inner: str
+) -> None:
+    """Made at once, or when clients come to them; FedGA asks for positions, FedALA for all samples."""
+    made: list[dict[str, Any]] = [{**MANY}, {**MANY, "top_k": 2}, {**MANY, "ridge": 0.01}]
+    given = [row(f"ggeur+{inner}", 0.01, settings) for settings in made]
+    cells = with_steps(tmp_path, given, training={**STEPS, "rounds": 2})
+    alone(tmp_path / "alone", cells, executor="loop")
+    assert run_together(tmp_path / "stack", cells).failed == {}
+    assert joint_calls == [3] * 2
+    assert len(made_late) == 2 * CLIENTS, "with a ridge, the noise takes as much memory as the samples"
+    for cell in cells:
+        assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
+
+
+def test_samples_that_no_client_comes_to_are_not_made(
+    tmp_path: Path, made_late: dict[LazySamples, int]
+) -> None:
+    (cell,) = with_steps(tmp_path, rows("ggeur+fedavg", [MANY]))
     assert run_together(tmp_path / "stack", [cell]).failed == {}
-    assert made
-    assert all(count <= ROUNDS * 5 * 16 < len(samples.y) for samples, count in made.items())
+    assert len(made_late) == CLIENTS
+    assert all(count <= ROUNDS * 5 * 16 < len(samples.y) for samples, count in made_late.items())
 
 
 def test_cells_with_the_same_samples_share_batches(tmp_path: Path, joint_calls: list[int]) -> None:
@@ -271,14 +280,23 @@ def test_a_stack_goes_on_where_a_kill_left_it(tmp_path: Path, joint_calls: list[
         assert_same(records(tmp_path / "stack", cell), records(tmp_path / "alone", cell))
 
 
+@pytest.mark.parametrize(("times", "together"), [(3, 2), (1.5, 1)])
+@pytest.mark.parametrize("name", ["fedavg", "ggeur+fedavg"])
 def test_without_room_for_all_samples_cells_are_computed_apart(
-    tmp_path: Path, joint_calls: list[int], monkeypatch: pytest.MonkeyPatch
+    name: str, times: float, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """There is room for so many times the samples of a cell."""
+    problems = [tiny_problem(make_method(name), seed=seed) for seed in (0, 1)]
+    first = StackedHost(problems[0])
+    prepared(first.problem, first)
+
+    class SomeRoom(StackedHost):
+        room = int(times * sum(first.made(client, number=0).bytes for client in first.problem.train))
+
     monkeypatch.setattr(joint, "may_have_parts", lambda _: False)
-    monkeypatch.setattr(joint, "KEPT_BYTES", 2**10)
-    cells = with_steps(tmp_path, rows("ggeur+fedavg", SETTINGS[:2]))
-    assert_as_alone(tmp_path, cells, joint_calls)
-    assert joint_calls == [1] * 2 * ROUNDS
+    cells = {host: prepared(host.problem, host) for host in map(SomeRoom, problems)}
+    assert not JointRounds().advance({host: each.advancing() for host, each in cells.items()})
+    assert [each.stacked_with for each in cells.values()] == [together] * 2
 
 
 def test_where_batches_come_from_one_place_all_samples_are_copied_there(

@@ -98,30 +98,33 @@ def test_a_dry_run_tells_the_share(suite: Path, tmp_path: Path) -> None:
     assert "cells: 4 (2 methods × 2 seeds), 1 of them in shard 2/3: 0 already done, 1 to run" in outcome.out
 
 
-def test_locks_keep_out_who_would_train_the_same_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.records.lock.PATIENCE", 0.1)
-    run = tmp_path / "tiny"
+def test_locks_keep_out_who_would_train_the_same_cells(tmp_path: Path) -> None:
+    run, seconds = tmp_path / "tiny", 0.1
     with one_of(run, "bench run", 1, 2):
         with one_of(run, "bench run", 2, 2):
             pass
         with (
             pytest.raises(UserError, match=r"another `bench run --shard 1/2` is running"),
-            one_of(run, "bench run", 1, 2),
+            one_of(run, "bench run", 1, 2, seconds),
         ):
             pass
         with (
             pytest.raises(UserError, match=r"another `bench run --shard 1/2` is running"),
-            one_of(run, "bench run", 3, 4),
+            one_of(run, "bench run", 3, 4, seconds),
         ):
             pass
-        with pytest.raises(UserError, match=r"another `bench run --shard 1/2`"), alone(run, "bench run"):
+        with (
+            pytest.raises(UserError, match=r"another `bench run --shard 1/2`"),
+            alone(run, "bench run", seconds),
+        ):
             pass
     with alone(run, "bench run"):
-        with pytest.raises(UserError, match="another `bench run` is"), one_of(run, "bench run", 1, 2):
+        with (
+            pytest.raises(UserError, match="another `bench run` is"),
+            one_of(run, "bench run", 1, 2, seconds),
+        ):
             pass
-        with pytest.raises(UserError, match="another `bench run` is"), alone(run, "bench run"):
+        with pytest.raises(UserError, match="another `bench run` is"), alone(run, "bench run", seconds):
             pass
     with in_turn(run, 0) as first, in_turn(run, 0) as second:
         assert first and not second

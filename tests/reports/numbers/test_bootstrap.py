@@ -1,6 +1,7 @@
 """Resampling and power against SciPy, statsmodels, closed forms and repeated draws."""
 
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from reports.numbers.bootstrap import (
+    AT_ONCE,
     interquartile_mean,
     probability_of_improvement,
     resampled_means,
@@ -34,11 +36,15 @@ def test_all_columns_see_the_same_draws_and_every_call_the_same_ones() -> None:
     assert (resampled_means(column, "mnist") != resampled_means(column, "fonts")).any()
 
 
-def test_large_test_sets_are_resampled_in_parts_to_the_same_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = np.random.default_rng(3).random((60, 2)).astype(np.float32)
-    whole = resampled_means(columns, "mnist")
-    monkeypatch.setattr("reports.numbers.bootstrap.AT_ONCE", 60 * 7)
-    assert resampled_means(columns, "mnist") == pytest.approx(whole)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_large_test_sets_are_resampled_in_parts_to_the_same_effect(parts: int) -> None:
+    count = math.ceil((parts - 0.5) * AT_ONCE / RESAMPLES)
+    columns = np.random.default_rng(3).random((count, 2)).astype(np.float32)
+    draw = np.random.default_rng(zlib.crc32(b"mnist"))
+    expected = [
+        columns[draw.integers(count, size=count, dtype=np.int32)].mean(axis=0) for _ in range(RESAMPLES)
+    ]
+    assert resampled_means(columns, "mnist") == pytest.approx(np.array(expected), rel=1e-4)
 
 
 @pytest.mark.parametrize("seeds", [5, 10, 40])
