@@ -55,6 +55,12 @@ class Work:
     """The plain loop, where it is not that of FedAvg."""
 
 
+def check_work(name: str) -> None:
+    """A UserError if there is no work of this name."""
+    if name not in (known := [*WORKS, SWEEP, EXTRACTION]):
+        raise UserError(f"unknown work '{name}'; {nearest(name, known)}")
+
+
 def measured(name: str, repeats: int) -> Iterator[tuple[str, dict[str, list[float]]]]:
     """Title of each part of a work → side → rates per CPU second of every repetition.
 
@@ -65,8 +71,6 @@ def measured(name: str, repeats: int) -> Iterator[tuple[str, dict[str, list[floa
 
         yield name, extraction.measured(repeats)
         return
-    if name not in (*WORKS, SWEEP):
-        raise UserError(f"unknown work '{name}'; {nearest(name, [*WORKS, SWEEP, EXTRACTION])}")
     threads = torch.get_num_threads()
     use_share(threads=1)
     try:

@@ -132,6 +132,7 @@ def test_no_data_root_at_all(tmp_path: Path) -> None:
         (["show", "partition", "quickstart", "--seed", "-1"], "--seed -1"),
         (["show", "partition", "office_caltech"], "--data-root"),
         (["speed", "--work", "digit"], "did you mean 'digits'"),
+        (["speed", "--work", "digits,headz"], "did you mean 'heads'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
