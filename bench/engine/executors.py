@@ -76,7 +76,7 @@ def cells_at_once(problem: Problem, executor: str) -> tuple[int, str]:
         return 1, "in a deep model cells share too little"  # `vit_mini`: 2 to 7 % for 3.6 × the memory
     clients = task.per_round or len(problem.train)
     room = STACK_BYTES // (COPIES * clients * size_in_bytes(task.initial))
-    why = "cells with other hyperparameters share their samples, and other seeds join them"
+    why = "cells that differ only in hyperparameters and seed are computed together"
     return max(1, min(MOST_CELLS, room)), why
 
 
