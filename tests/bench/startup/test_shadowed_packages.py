@@ -17,7 +17,7 @@ STARTS_RAY = """
 import os
 from bench.cluster.nodes import start_ray
 
-os.chdir("work")
+os.chdir("mine")
 start_ray()
 """
 
@@ -61,10 +61,10 @@ def test_the_command_line_says_it_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_ends_up_in_front_of_ours_on_workers_is_named(tmp_path: Path) -> None:
-    (tmp_path / "work" / "methods").mkdir(parents=True)
-    (tmp_path / "work" / "methods" / "__init__.py").touch()
+    (tmp_path / "mine" / "methods").mkdir(parents=True)
+    (tmp_path / "mine" / "methods" / "__init__.py").touch()
     done = _run(tmp_path, STARTS_RAY)
-    assert f"UserError: {tmp_path}/work/methods hides the package 'methods'" in done.stderr.splitlines()[-1]
+    assert f"UserError: {tmp_path}/mine/methods hides the package 'methods'" in done.stderr.splitlines()[-1]
 
 
 def test_a_folder_that_hides_nothing_is_left_alone(tmp_path: Path) -> None:
