@@ -23,6 +23,7 @@ from bench.records.schema import (
     Result,
     RoundRecord,
     SuiteRecord,
+    SweptRecord,
     TableRecord,
     average,
     finite,
@@ -47,6 +48,8 @@ class CellRecord:
     """How the hyperparameters of its run were found; None if those of the cell were not searched for."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What was changed of the suite for its run: dotted key → value."""
+    swept: SweptRecord | None = None
+    """Its place in a sweep; None if it is not part of one."""
     projection: Path | None = None
     """The file with test samples and anchors in two dimensions, if there is one."""
     predictions_file: Path | None = None
@@ -214,6 +217,7 @@ def _load_cell(run: RunFolder, plan: PlanRecord, planned: PlannedRecord) -> Cell
         error=None if result else folder.failure(),
         tuning=plan.tuning if planned.tuned else None,
         settings=plan.settings or {},
+        swept=planned.swept,
         projection=folder.projection if folder.projection.is_file() else None,
         predictions_file=folder.predictions if result and folder.predictions.is_file() else None,
     )

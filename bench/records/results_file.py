@@ -22,7 +22,7 @@ from bench.records.cell_folder import first_problem
 from bench.records.files import parse_json, write_atomically
 from bench.records.reader import CellRecord, Run, check_planned_once, load_run
 from bench.records.round_columns import columns_of, rounds_from
-from bench.records.schema import PartitionRecord, Record, Result, SuiteRecord, TableRecord
+from bench.records.schema import PartitionRecord, Record, Result, SuiteRecord, SweptRecord, TableRecord
 
 R = TypeVar("R", bound=Record)
 
@@ -59,6 +59,9 @@ class CellLine(Record):
 
     cell_id: str = Field(alias="cell")
     label: str
+    variant: str | None = Field(default=None, exclude_if=lambda variant: variant is None)
+    """Where a sweep names it; None: as in the configuration."""
+    swept: SweptRecord | None = Field(default=None, exclude_if=lambda swept: swept is None)
     origin: str
     config: dict[str, Any]
     """What config.json holds, without the identity."""
@@ -138,6 +141,8 @@ def line_of(cell: CellRecord) -> CellLine:
     line = CellLine(
         cell_id=cell.cell_id,
         label=cell.label,
+        variant=cell.variant if cell.swept else None,
+        swept=cell.swept,
         origin=_origin_name(cell),
         config=cell.config.identifying(),
         rounds=columns_of(cell.rounds),
@@ -166,7 +171,7 @@ def record_of(file: Path, header: Header, line: CellLine) -> CellRecord:
         cell_id=line.cell_id,
         method=config.method.name,
         label=line.label,
-        variant=config.variant,
+        variant=config.variant if line.variant is None else line.variant,
         seed=config.seed,
         config=config,
         rounds=rounds,
@@ -174,6 +179,7 @@ def record_of(file: Path, header: Header, line: CellLine) -> CellRecord:
         error=None,
         tuning=origin.tuning,
         settings=origin.settings,
+        swept=line.swept,
     )
 
 

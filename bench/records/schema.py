@@ -171,6 +171,19 @@ class TableRecord(Record):
     wrapper: str | None = None
 
 
+class SweptRecord(Record):
+    """The place of a cell in a sweep."""
+
+    row: str
+    """The label of its row before the sweep: `FedLSA` for the row `FedLSA λ=0.1`."""
+    setting: str = ""
+    """The variant of the suite before the sweep; empty if the suite has none."""
+    values: dict[str, Any]
+    """Every swept key that the cell depends on, as the user wrote it → its value."""
+    defaults: dict[str, Any]
+    """The same keys → what the row has without the sweep."""
+
+
 class PlannedRecord(Record):
     """A cell of a plan, and the row of the table it belongs to."""
 
@@ -182,6 +195,8 @@ class PlannedRecord(Record):
     seed: Natural
     tuned: bool = Field(default=True, exclude_if=bool)
     """Whether the plan's record of tuning is about this cell; not in a row that shows the defaults beside."""
+    swept: SweptRecord | None = Field(default=None, exclude_if=lambda swept: swept is None)
+    """None: the cell is not part of a sweep."""
 
 
 class PlanRecord(Record):

@@ -52,7 +52,7 @@ def view_of(folder: CellFolder, config: CellConfig, planned: PlannedRecord, pare
         "suite": config.suite.name,
         "method": config.method.name,
         "label": planned.label,
-        "variant": config.variant,
+        "variant": planned.variant,
         "seed": str(config.seed),
         "record": planned.directory,
     }
@@ -71,7 +71,7 @@ def view_of(folder: CellFolder, config: CellConfig, planned: PlannedRecord, pare
         points += [Point(name, value, result.rounds, ended) for name, value in final_metrics(result)]
     return CellView(
         suite=config.suite.name,
-        name=f"{row_name(planned.label, config.variant)} s{config.seed}",
+        name=f"{row_name(planned.label, planned.variant)} s{config.seed}",
         status="FAILED" if result is None else "FINISHED",
         started=started,
         ended=ended,
