@@ -11,3 +11,12 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+SYMBOLS = {"lam": "λ", "lam1": "λ₁", "lam2": "λ₂", "alpha": "α", "beta": "β", "tau": "τ", "mu": "μ"}
+
+
+def symbol(key: str) -> str:
+    """The symbol that papers use for a setting, if there is one; `encoder.name` becomes `encoder`."""
+    name = key.removesuffix(".name").rpartition(".")[2]
+    return SYMBOLS.get(name, name)

@@ -23,19 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What was chosen for each method; `bench.run(..., tuned=True)` uses it."""
+    """What was chosen for each row; `bench.run(..., tuned=True)` uses it."""
 
     tuned: Mapping[str, Tuned]
+    """By the row's label."""
     incomplete: Sequence[str]
     """One sentence per search that has not spent its budget."""
 
     def frame(self) -> pd.DataFrame:
-        """One row per method: default and tuned accuracy on validation data, and the values chosen."""
+        """For each row of the suite: default and tuned accuracy on validation data, and the values chosen."""
         import pandas as pd
 
         rows = [
             {
-                "method": name,
+                "row": name,
+                "method": found.method,
                 "default": found.default.validation,
                 "tuned": found.best.validation,
                 "trials": found.budget.finished + found.budget.stopped + found.budget.failed,
@@ -65,4 +67,4 @@ def tune(
     names = [methods] if isinstance(methods, str) else [METHODS.resolve(each) for each in methods]
     given = {"suite": suite if isinstance(suite, Suite) else str(suite), "methods": names}
     outcome = run_searches(made(TuneRequest, given | options, "bench.tune"), PrintingObserver(progress))
-    return TuneResult({found.method: found for found in outcome.tuned}, outcome.incomplete)
+    return TuneResult({found.row: found for found in outcome.tuned}, outcome.incomplete)

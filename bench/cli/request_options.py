@@ -41,7 +41,7 @@ def assignments(texts: Sequence[str]) -> Mapping[str, Any]:
 
 def sweeps(texts: Sequence[str]) -> Mapping[str, Sequence[Any]]:
     """`--sweep` as often as it was given."""
-    from bench.suite.overrides import parse_sweep
+    from bench.suite.sweeps import parse_sweep
 
     return dict(map(parse_sweep, texts))
 
@@ -75,7 +75,7 @@ SPELLINGS = {
     "suites": replace(LISTED, flags=("--suite",)),
     "methods": LISTED,
     "overrides": Spelling(("--set",), list[str], assignments, metavar="KEY=VALUE"),
-    "sweeps": Spelling(("--sweep",), list[str], sweeps, metavar="KEY=A,B,…"),
+    "sweeps": Spelling(("--sweep",), list[str], sweeps, metavar="KEY=VALUES"),
     "tuned": Spelling(parse=tuned, metavar="[both]"),
     "shard": Spelling(metavar="I/N"),
     "data_root": Spelling(kind=Path, envvar=ROOT_VARIABLE),

@@ -1,28 +1,47 @@
-"""`bench run`: run what is missing of a suite, then make its tables."""
+"""`bench run`: run what is missing of a suite or several, then make their tables."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from bench.cli import options
 from bench.cli.request_options import command_of
 from bench.runs.request import RunRequest
 
+if TYPE_CHECKING:
+    from bench.cli.console import BenchConsole
+    from bench.runs.run import RunOutcome
+
 
 @command_of(RunRequest)
 def run(request: RunRequest, dry_run: options.DryRun = False) -> int:
-    """Run what is missing of a suite, then make its tables."""
+    """Run what is missing of a suite (or of several: --suite A,B), then make its tables."""
     if not dry_run:
         request.begin_ray_early()
     from bench.cli.console import make_console
     from bench.cli.report import print_tables
-    from bench.runs.run import preview
-    from bench.runs.run import run as run_suite
+    from bench.runs.several import preview_suites, run_suites
 
     console = make_console()
     if dry_run:
-        preview(request, console)
+        preview_suites(request, console)
         return 0
     with options.stopping(console):
-        outcome = run_suite(request, console)
+        outcome = run_suites(request, console)
+    for each in outcome.runs:
+        _show(each, console)
+    if outcome.files:
+        if outcome.ranking.table is not None:
+            print_tables([outcome.ranking.table], console)
+        console.say("all suites together:")
+        for file in outcome.files:
+            console.say(f"  {file}")
+    return 1 if any(each.failures for each in outcome.runs) else 0
+
+
+def _show(outcome: RunOutcome, console: BenchConsole) -> None:
+    from bench.cli.report import print_tables
+
     if outcome.report is not None:
         print_tables(outcome.report.tables, console)
         for warning in outcome.warnings:
@@ -33,4 +52,3 @@ def run(request: RunRequest, dry_run: options.DryRun = False) -> int:
         console.say(f"explore: {outcome.explore}")
     for problem in outcome.problems:
         console.say(problem)
-    return 1 if outcome.failures else 0

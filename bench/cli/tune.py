@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -41,9 +42,9 @@ def _command_that_uses(outcome: TuneOutcome, request: TuneRequest) -> str:
     from bench.search.tuned import FOLDER
 
     command = f"bench run --suite {request.suite} --tuned"
-    tuned = [search.method for search in outcome.searches]
-    if tuned != [entry.name for entry in request.loaded.methods]:
-        command += f" --methods {','.join(tuned)}"
+    rows = [entry for search in outcome.searches for entry in search.suite.methods]
+    if [entry.name for entry in rows] != [entry.name for entry in request.loaded.methods]:
+        command += f" --methods {shlex.quote(','.join(entry.label or entry.name for entry in rows))}"
     return command if request.tuned_dir == FOLDER else f"{command} --tuned-dir {request.tuned_dir}"
 
 
@@ -53,12 +54,12 @@ def tuned_table(outcomes: Sequence[Tuned]) -> Table:
 
     from bench.search.progress import settings_text
 
-    grid = Table("suite", "method", "default", "tuned", "chosen", "trials", "rounds", "search", "space")
+    grid = Table("suite", "row", "default", "tuned", "chosen", "trials", "rounds", "search", "space")
     for tuned in outcomes:
         spent = tuned.budget
         grid.add_row(
             tuned.suite,
-            tuned.method,
+            tuned.row or tuned.method,
             f"{100 * tuned.default.validation:.2f}",
             f"{100 * tuned.best.validation:.2f}",
             settings_text(tuned.best.set),

@@ -77,9 +77,10 @@ class CellRecord:
 
     @property
     def chosen(self) -> Mapping[str, Any]:
-        """What the run's record of tuning says about the cell's method; empty if it was not tuned."""
-        methods = (self.tuning or {}).get("methods")
-        entry = methods.get(self.method) if isinstance(methods, Mapping) else None
+        """What the run's record of tuning says about the cell's row; empty if it was not tuned."""
+        rows = (self.tuning or {}).get("methods")
+        label = self.swept.row if self.swept else self.label
+        entry = rows.get(label, rows.get(self.method)) if isinstance(rows, Mapping) else None
         return entry if isinstance(entry, Mapping) else {}
 
     @property

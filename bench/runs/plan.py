@@ -15,6 +15,7 @@ from bench.runs.shard import Shard, parse_shard
 from bench.suite.methods import METHODS
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.rows import with_rows
 from bench.suite.unseen import in_turn
 
 
@@ -69,7 +70,7 @@ class Plan:
         )
 
     def _record(self, cell: PlannedCell) -> PlannedRecord:
-        return cell.as_record().model_copy(update={"tuned": cell.label not in self.untuned})
+        return cell.as_record().model_copy(update={"tuned": cell.row not in self.untuned})
 
     def _domains(self) -> tuple[str, ...]:
         """The domains that models are tested on, in the order of the suite's datasets."""
@@ -89,22 +90,17 @@ def plan_of(request: RunRequest) -> Plan:
 def _whole_plan(request: RunRequest) -> Plan:
     suite = request.loaded.resolved(METHODS.resolve)
     if request.methods is not None:
-        for each in request.methods:
-            METHODS.load(each if isinstance(each, str) else each.name)
-        suite = suite.with_methods(
-            METHODS.resolve(each) if isinstance(each, str) else each for each in request.methods
-        )
+        suite = with_rows(suite, request.methods)
     if request.seeds is not None:
         suite = suite.model_copy(update={"seeds": request.seeds})
-    settings = request.settings()
-    default = suite.changed(settings) if settings else suite
-    out = request.out.absolute()
+    settings, out = request.settings(), request.out.absolute()
+    default = request.asked(suite)
     if not request.tuned:
         return make_plan(default, out, settings, None, request.data_root)
     from bench.search.tuned import side_by_side, tuned_suite
 
     suite, tuning = tuned_suite(suite, request.tuned_dir, request.data_root)
-    suite = suite.changed(settings) if settings else suite
+    suite = request.asked(suite)
     untuned: frozenset[str] = frozenset()
     if request.tuned == BOTH:
         suite, untuned = side_by_side(suite, default, request.data_root)

@@ -62,7 +62,10 @@ def _tuned_elsewhere(plan: Plan, checksum: str) -> list[str]:
     """Whether the configurations in use were chosen for what is about to run."""
     methods = plan.tuning["methods"] if plan.tuning else {}
     other_data = [name for name, found in methods.items() if found["data_checksum"] != checksum]
-    present = {name: {cell.config.setting for cell in plan.cells if cell.method == name} for name in methods}
+    present = {
+        name: {cell.config.setting for cell in plan.cells if name in (cell.row, cell.method)}
+        for name in methods
+    }
     other_settings = [
         name
         for name, found in methods.items()

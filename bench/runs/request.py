@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from bench.errors import UserError
@@ -69,6 +70,19 @@ class RunRequest(SuiteRequest, CellOptions):
             parse_shard(self.shard)
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
+
+    def each_suite(self) -> "list[RunRequest]":
+        """This request for every suite that is named in it, separated by commas."""
+        if not isinstance(self.suite, str) or Path(self.suite).is_file():
+            return [self]
+        names = [name.strip() for name in self.suite.split(",") if name.strip()]
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise UserError(f"--suite names '{twice[0]}' twice; give each suite once")
+        return [replace(self, suite=name) for name in names] or [self]
+
+    def begin_ray_early(self) -> None:
+        if not all(super(RunRequest, each).folder.exists() for each in self.each_suite()):
+            self.begin_ray()
 
     def settings(self) -> dict[str, Any]:
         encoder = {"encoder": self.encoder} if self.encoder is not None else {}

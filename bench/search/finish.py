@@ -43,7 +43,14 @@ def write_end(search: Search, journal: Journal, trial: Trial, failed: bool = Fal
     history = search.history(trial)
     if not done and not history:
         return None
-    return journal.ended(trial.number, "finished" if done else "stopped", history[-1][1], rounds)
+    scores = search.scores(trial)
+    return journal.ended(
+        trial.number,
+        "finished" if done else "stopped",
+        history[-1][1],
+        rounds,
+        by_setting=scores if len(scores) > 1 else None,
+    )
 
 
 def failure_of(search: Search, trial: Trial) -> str:
@@ -65,6 +72,7 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
         suite=search.suite.suite,
         suite_version=search.suite.version,
         method=search.method,
+        row=search.row,
         selected_on="validation",
         held_out=search.suite.training.validation,
         best=_scored(ranking[0]),
@@ -87,6 +95,7 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
             seed=search.seed,
             space=search.space.name,
             sweep={key: list(values) for key, values in search.sweeps.items()},
+            keys=list(search.space.domains) if search.keys_chosen else None,
             space_hash=search.space.digest,
             id=search.identity,
         ),
@@ -104,7 +113,8 @@ def best_first(trials: Sequence[Trial]) -> list[Trial]:
 
 def _scored(trial: Trial) -> Scored:
     assert trial.validation is not None
-    return Scored(trial=trial.number, validation=trial.validation, set=trial.values)
+    scores = dict(trial.by_setting)
+    return Scored(trial=trial.number, validation=trial.validation, set=trial.values, by_setting=scores)
 
 
 class Conclusions:
@@ -144,10 +154,10 @@ class Conclusions:
         figures: Mapping[str, float] = {}
         if tuned is None:
             self._observer.say(
-                f"{search.method}: the default has no score yet, so there is nothing to compare with"
+                f"{search.row}: the default has no score yet, so there is nothing to compare with"
             )
         else:
-            files.append(write_tuned(self._request.tuned_dir, tuned))
+            files.append(write_tuned(self._request.tuned_dir, search.file_name, tuned))
             figures = {
                 "best_validation": tuned.best.validation,
                 "default_validation": tuned.default.validation,
@@ -159,4 +169,4 @@ class Conclusions:
         try:
             self._tracker.log_search(search, figures, files)
         except TrackingError as error:
-            self._observer.say(f"warning: the search of {search.method} is not in MLflow: {error}")
+            self._observer.say(f"warning: the search of {search.row} is not in MLflow: {error}")

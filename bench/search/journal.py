@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,8 @@ class Trial:
     """Done in all of its cells together."""
     reason: str = ""
     """Why it failed."""
+    by_setting: Mapping[str, float] = field(default_factory=dict)
+    """Setting → score, where there are several settings."""
 
     @property
     def kind_of_failure(self) -> str:
@@ -76,10 +78,17 @@ class Journal:
         return self[number]
 
     def ended(
-        self, number: int, outcome: Outcome, validation: float | None, rounds: int, reason: str = ""
+        self,
+        number: int,
+        outcome: Outcome,
+        validation: float | None,
+        rounds: int,
+        reason: str = "",
+        by_setting: Mapping[str, float] | None = None,
     ) -> Trial:
         line = {"trial": number, "outcome": outcome, "validation": validation, "rounds": rounds}
-        self._write(line | ({"reason": reason} if reason else {}))
+        line |= {"reason": reason} if reason else {}
+        self._write(line | ({"by_setting": dict(by_setting)} if by_setting else {}))
         return self[number]
 
     def _read(self, number: int, line: bytes) -> None:

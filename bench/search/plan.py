@@ -1,10 +1,10 @@
-"""A planned search: one method of a suite, its space, and the cells of every configuration."""
+"""A planned search: one row of a suite, its space, and the cells of every configuration."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +19,13 @@ from bench.search.optuna_study import OptunaStudy
 from bench.search.request import ALL, FOLDER, TuneRequest
 from bench.search.space import SearchSpace, Values, search_space
 from bench.search.suggest import suggest
-from bench.suite.methods import METHODS
-from bench.suite.model import Suite, Variant
+from bench.suite.methods import METHODS, own_optimiser
+from bench.suite.model import Suite
+from bench.suite.overrides import address, is_about_rows
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.rows import check_file_names, file_name_of, label_of, with_rows
+from bench.suite.sweep_cells import swept_keys, with_values
 
-OF_THE_DATA = ("dataset.", "partition.", "model.")
 HELD_OUT = 0.2
 """The share of every client's training data that configurations are compared on."""
 MEASUREMENTS = 8
@@ -39,13 +41,25 @@ class Search:
     scheduler: str
     seed: int
     sweeps: Mapping[str, Sequence[Any]]
-    """Keys whose values were given by the user instead of the method's search space."""
+    """Keys whose values were given by the user or the suite instead of the method's search space."""
     out: Path
     data_root: Path | None = None
+    keys_chosen: bool = False
+    """Whether only some keys of the search space are searched, since others are set or not swept."""
 
     @property
     def method(self) -> str:
         return self.suite.methods[0].name
+
+    @cached_property
+    def row(self) -> str:
+        """The label of the row."""
+        return label_of(self.suite.methods[0])
+
+    @property
+    def file_name(self) -> str:
+        """What the folder and the file of the search begin with."""
+        return file_name_of(self.suite.methods[0])
 
     @property
     def rounds(self) -> int:
@@ -71,7 +85,7 @@ class Search:
 
     @property
     def directory(self) -> Path:
-        return self.out / FOLDER / self.suite.suite / f"{self.method}-{self.identity}"
+        return self.out / FOLDER / self.suite.suite / f"{self.file_name}-{self.identity}"
 
     @cached_property
     def cost(self) -> int:
@@ -105,6 +119,15 @@ class Search:
         """Round → mean validation accuracy, from the cells' records."""
         return mean_history([folder.validations() for folder in self.folders(trial)])
 
+    def scores(self, trial: Trial) -> dict[str, float]:
+        """Setting → mean validation accuracy over the seeds, at the last round they were all measured."""
+        cells = zip(self.cells(trial.values), self.folders(trial), strict=True)
+        by_setting: dict[str, list[dict[int, float]]] = {}
+        for cell, folder in cells:
+            by_setting.setdefault(cell.variant, []).append(folder.validations())
+        histories = {setting: mean_history(found) for setting, found in by_setting.items()}
+        return {setting: history[-1][1] for setting, history in histories.items() if history}
+
     def is_done(self, trial: Trial) -> bool:
         return all(folder.is_done for folder in self.folders(trial))
 
@@ -122,88 +145,81 @@ class Search:
 
 
 def searches_of(request: TuneRequest) -> list[Search]:
-    """One search per method."""
+    """One search per row."""
     suite = request.loaded.resolved(METHODS.resolve)
-    names = list(dict.fromkeys(entry.name for entry in suite.methods))
     if list(request.methods) != [ALL]:
-        names = [METHODS.resolve(name) for name in request.methods]
-        for name in names:
-            METHODS.load(name)
-        suite = suite.with_methods(names)
-    suite = suite.model_copy(update={"seeds": request.seeds})
-    settings = request.settings()
-    suite = suite.changed(settings) if settings else suite
-    _check_sweeps(request.sweeps, names)
-    of_data = {key: values for key, values in request.sweeps.items() if key.startswith(OF_THE_DATA)}
-    suite = with_settings(suite, of_data)
-    how = (request.space, request.search, request.scheduler, request.seed, request.sweeps)
+        suite = with_rows(suite, request.methods)
+    check_file_names(suite.methods)
+    suite = request.asked(suite.model_copy(update={"seeds": request.seeds}))
+    how = (request.space, request.search, request.scheduler, request.seed)
     places = (request.out.absolute(), request.data_root)
-    return [make_search(suite, name, *how, *places) for name in names]
-
-
-def _check_sweeps(sweeps: Mapping[str, Sequence[Any]], methods: Sequence[str]) -> None:
-    beginnings = ["training.optimiser.", *OF_THE_DATA, *(f"{method}." for method in methods)]
-    for key, values in sweeps.items():
-        if not key.startswith(tuple(beginnings)):
-            raise UserError(f"--sweep {key}: the key must begin with one of {', '.join(beginnings)}")
-        if len(values) < 2:
-            raise UserError(f"--sweep {key}: give two values or more; for one use --set")
+    return [
+        make_search(suite, position, *how, *places, fixed=tuple(request.settings()))
+        for position in range(len(suite.methods))
+    ]
 
 
 def make_search(
     suite: Suite,
-    method: str,
+    position: int,
     space: str,
     algorithm: str,
     scheduler: str,
     seed: int,
-    sweeps: Mapping[str, Sequence[Any]],
     out: Path,
     data_root: Path | None = None,
+    fixed: Sequence[str] = (),
 ) -> Search:
-    """`suite` has the number of seeds and the settings of the search."""
-    suite = suite.with_methods([method])
-    if len(suite.methods) > 1:
-        raise UserError(
-            f"suite '{suite.suite}' has {len(suite.methods)} rows of {method}, which one search cannot tell "
-            "apart; tune on a suite with one row a method"
-        )
-    for variant in suite.variants:
-        if own := [key for key in variant.set if key.startswith(f"{method}.")]:
-            raise UserError(
-                f"variant '{variant.name}' of suite '{suite.suite}' sets {own[0]} itself, so there is "
-                "nothing to tune; choose another suite"
-            )
+    """The search of the row at this position.
+
+    `suite` has the number of seeds, the settings and the sweep of the search. The swept keys of rows are the
+    grid that is searched; without any, it is the method's search space. Keys that are set by the user
+    (`fixed`) or by a variant of the suite are not searched.
+    """
+    keys = swept_keys(suite)
+    within = keys.rows[position]
+    grid: dict[str, list[Any]] = {}
+    for swept in suite.sweep:
+        for key in within.keys() & swept.keys():
+            known = grid.setdefault(within[key], [])
+            known += [value for value in swept[key] if value not in known]
+    single = {key: values[0] for key, values in grid.items() if len(values) == 1}
+    of_settings = [{key: swept[key] for key in swept if key in keys.settings} for swept in suite.sweep]
+    entry = with_values(suite.methods[position], single, suite)
+    set_by = [*fixed, *(key for variant in suite.variants for key in variant.set)]
+    suite = suite.model_copy(
+        update={"methods": (entry,), "sweep": tuple(each for each in of_settings if each)}
+    )
     if suite.training.validation == 0:
         suite = suite.changed({"training.validation": HELD_OUT})
     if suite.training.early_stop is not None:  # trials are stopped by their scheduler
         suite = suite.changed({"training.early_stop": None})
     default = plan_cells(suite, data_root)[0].config
-    own_sweeps = dict(suite.methods[0].search) | {
-        key.removeprefix(f"{method}.").removeprefix("training."): values
-        for key, values in sweeps.items()
-        if key.startswith((f"{method}.", "training."))
-    }
-    found = search_space(method, space, default, own_sweeps)
+    sweeps = {**entry.search, **{key: values for key, values in grid.items() if key not in single}}
+    found = search_space(entry.name, space, default, sweeps)
+    if any(keys.rows):
+        kept = set(grid) - set(single)
+    else:
+        kept = set(found.domains) - _set_keys(found.domains, set_by, suite)
+    chosen = kept < set(found.domains)
+    if chosen:
+        found = found.limited_to(kept)
     if algorithm == "grid" and found.size is None:
         ranges = [key for key, domain in found.domains.items() if domain.kind not in ("choice", "int")]
         raise UserError(
-            f"--search grid: {', '.join(ranges)} of {method} have ranges in the space '{space}'; "
+            f"--search grid: {', '.join(ranges)} of {label_of(entry)} have ranges in the space '{space}'; "
             "use --space paper, --sweep KEY=A,B,C or another search"
         )
-    return Search(suite, found, algorithm, scheduler, seed, own_sweeps, out, data_root)
+    return Search(suite, found, algorithm, scheduler, seed, sweeps, out, data_root, keys_chosen=chosen)
 
 
-def with_settings(suite: Suite, sweeps: Mapping[str, Sequence[Any]]) -> Suite:
-    """The suite with a variant per value, so that every configuration is run under each of them."""
-    for key, values in sweeps.items():
-        if suite.variants:
-            raise UserError(f"--sweep {key}: suite '{suite.suite}' already has settings")
-        if len(sweeps) > 1:
-            raise UserError(f"--sweep {key}: only one key of the data or the model can be swept at a time")
-        variants = tuple(Variant(name=f"{key}={value}", set={key: value}) for value in values)
-        suite = suite.model_copy(update={"variants": variants})
-    return suite
+def _set_keys(searched: Collection[str], keys: Sequence[str], suite: Suite) -> set[str]:
+    """Those of the searched keys of the suite's only row that are among the dotted keys, or inside one."""
+    row = [suite.methods[0].model_dump(exclude_unset=True)]
+    own = own_optimiser(row[0]["name"], row[0].get("set", {})) is not None
+    within = [address(key, row).key for key in keys if is_about_rows(key, row)]
+    within += [key.removeprefix("training.") for key in keys if key.startswith("training.") and not own]
+    return {key for key in searched if any(f"{key}.".startswith(f"{fixed}.") for fixed in within)}
 
 
 def mean_history(cells: Sequence[Mapping[int, float]]) -> list[tuple[int, float]]:

@@ -33,7 +33,7 @@ def preview(searches: Sequence[Search], limits: Limits) -> Iterator[str]:
     stops = f"asha, one in {REDUCTION} continues after round {compared[0]}" if compared else "none"
     yield f"search: {first.algorithm}, seed {first.seed}; early stops: {stops}; trial 0 is the default"
     for search in searches:
-        yield f"  {search.method}: {describe(search.space)}{_part(search, limits.trials)}"
+        yield f"  {search.row}: {describe(search.space)}{_part(search, limits.trials)}"
 
 
 def _part(search: Search, trials: int) -> str:

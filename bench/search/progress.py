@@ -34,7 +34,7 @@ def _to_come(search: Search, journal: Journal, limits: Limits) -> Iterator[Item]
 
 
 def _item(search: Search, number: int) -> Item:
-    name = f"{search.method} trial {number}"
+    name = f"{search.row} trial {number}"
     return Item(name, name, search.rounds)
 
 

@@ -23,7 +23,7 @@ def write_report(search: Search, trials: Sequence[Trial]) -> list[Path]:
     shares, figure, history = files = [search.directory / name for name in names]
     sensitivity = list(pictures(shown_trials(search, trials)))
     files += [file for picture in sensitivity for file in picture.files(search.directory)]
-    lines = {"method": search.method, "trials": [_line(search, trial) for trial in trials]}
+    lines = {"row": search.row, "trials": [_line(search, trial) for trial in trials]}
     if all(file.exists() for file in files) and read_json(history) == lines:
         return files
     found = importance(search, trials)
@@ -82,7 +82,7 @@ def shown_trials(search: Search, trials: Sequence[Trial]) -> Trials:
         for trial in trials
         if trial.outcome == "finished" and trial.validation is not None
     ]
-    return Trials(search.method, keys, tried, left_out=len(trials) - len(tried))
+    return Trials(search.row, keys, tried, left_out=len(trials) - len(tried))
 
 
 def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float], file: Path) -> None:
@@ -98,7 +98,7 @@ def _draw(search: Search, trials: Sequence[Trial], importances: dict[str, float]
     finished = [trial for trial in trials if trial.outcome == "finished"]
     best = list(accumulate((100 * (trial.validation or 0.0) for trial in finished), max))
     left.step([trial.number for trial in finished], best, where="post", color="tab:blue", label="best so far")
-    left.set(xlabel="trial (0 is the default)", ylabel="validation accuracy in %", title=f"{search.method}")
+    left.set(xlabel="trial (0 is the default)", ylabel="validation accuracy in %", title=f"{search.row}")
     left.legend(frameon=False)
     keys = list(reversed(importances))
     right.barh(keys, [importances[key] for key in keys], color="tab:gray")

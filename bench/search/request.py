@@ -1,10 +1,10 @@
 """What a user asks of `bench tune`, from the command line or from Python."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from bench.errors import UserError
 from bench.request import Option, at_least
@@ -59,13 +59,6 @@ class TuneRequest(SuiteRequest, SearchOptions):
     ] = "trials"
     seeds: Annotated[int, Option("Seeds per configuration; its score is their mean.")] = 1
     seed: Annotated[int, Option("Seed of the search itself.")] = 0
-    sweeps: Annotated[
-        Mapping[str, Sequence[Any]],
-        Option(
-            "Values to choose from, e.g. fedlsa.lam=0.1,0.7; a key of the data, e.g. "
-            "partition.beta=0.1,0.5, runs every configuration under each value."
-        ),
-    ] = field(default_factory=dict)
     max_failures: Annotated[int, Option("Failures of one kind that end a search.")] = 5
 
     def __post_init__(self) -> None:

@@ -222,7 +222,7 @@ class RunningSearch:
         if name == StackError.__name__:
             if reason not in self._said:
                 self._said.add(reason)
-                self._progress.say(f"{self.search.method}: {reason}; its trials are computed one by one")
+                self._progress.say(f"{self.search.row}: {reason}; its trials are computed one by one")
             for folder in self.search.folders(trial):
                 folder.forget_failure()
 

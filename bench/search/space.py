@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,11 @@ class SearchSpace:
 
     def covers(self, values: Values) -> bool:
         return all(domain.covers(values[key]) for key, domain in self.domains.items())
+
+    def limited_to(self, keys: Collection[str]) -> SearchSpace:
+        """The space of these keys only."""
+        domains = {key: domain for key, domain in self.domains.items() if key in keys}
+        return SearchSpace(self.name, domains, {key: self.default[key] for key in domains})
 
     def corners(self) -> Iterator[Values]:
         """The ends of every range and all choices, one key at a time."""

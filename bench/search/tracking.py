@@ -22,7 +22,7 @@ class SearchTracker(Tracker):
 
     def log_trial(self, search: Search, trial: Trial) -> None:
         """Write the run of a trial that ended."""
-        with self._failures_reported(f"trial {trial.number} of {search.method}"):
+        with self._failures_reported(f"trial {trial.number} of {search.row}"):
             folder = search.folders(trial)[0].path
             digest = hashlib.sha256(json.dumps(asdict(trial), sort_keys=True).encode()).hexdigest()
             if not self._is_logged(folder, digest):
@@ -32,7 +32,7 @@ class SearchTracker(Tracker):
 
     def log_search(self, search: Search, figures: Mapping[str, float], artefacts: Sequence[Path]) -> None:
         """Add the figures and files of a search to its run."""
-        with self._failures_reported(f"the search of {search.method}"):
+        with self._failures_reported(f"the search of {search.row}"):
             digest = digest_of(artefacts)
             if self._is_logged(search.directory, digest):
                 return
@@ -54,12 +54,13 @@ class SearchTracker(Tracker):
                 "search_run": search.identity,
                 "suite": search.suite.suite,
                 "method": search.method,
+                "label": search.row,
                 "search": search.algorithm,
                 "scheduler": search.scheduler,
                 "space": search.space.name,
                 "record": search.directory.relative_to(search.out).as_posix(),
             }
-            run = self._create(experiment, "search_run", tags, f"{search.method} search")
+            run = self._create(experiment, "search_run", tags, f"{search.row} search")
         self._parents[search.identity] = run.info.run_id
         return self._parents[search.identity]
 
@@ -74,7 +75,7 @@ def _view_of(search: Search, trial: Trial, parent: str) -> CellView:
     values = search.space.default | trial.values
     return CellView(
         suite=_experiment(search),
-        name=f"{search.method} trial {trial.number}",
+        name=f"{search.row} trial {trial.number}",
         status="FAILED" if trial.outcome == "failed" else "FINISHED",
         started=ended,
         ended=ended,
@@ -82,6 +83,7 @@ def _view_of(search: Search, trial: Trial, parent: str) -> CellView:
             "search_trial": f"{search.identity}-{trial.number}",
             "mlflow.parentRunId": parent,
             "method": search.method,
+            "label": search.row,
             "outcome": trial.outcome or "open",
             **({"error": trial.reason} if trial.reason else {}),
         },

@@ -167,7 +167,7 @@ def _incompleteness(limits: Limits, search: Search, journal: Journal, lost: int)
     """What keeps the search from being complete, if anything does."""
     if kind := repeated_failure(journal, limits, lost):
         return (
-            f"the search of {search.method} was ended: {limits.max_failures} trials failed with '{kind}' "
+            f"the search of {search.row} was ended: {limits.max_failures} trials failed with '{kind}' "
             f"(see {search.directory / 'trials.jsonl'}); mend the cause and run the same command to resume"
         )
     if Budget(search, limits).complete(journal):
@@ -175,6 +175,6 @@ def _incompleteness(limits: Limits, search: Search, journal: Journal, lost: int)
     ended = sum(trial.outcome is not None for trial in journal.trials)
     died = f", {lost} lost their process" if lost else ""
     return (
-        f"the search of {search.method} is not complete ({ended} trials ended{died}); run the same command "
+        f"the search of {search.row} is not complete ({ended} trials ended{died}); run the same command "
         "to resume"
     )

@@ -1,14 +1,16 @@
-"""The outcome of searches: `tuned/SUITE/METHOD.yaml`, and a suite that uses them."""
+"""The outcome of searches: `tuned/SUITE/ROW.yaml`, and a suite that uses them."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from bench.config.cell import CellConfig
 from bench.errors import UserError
 from bench.records.files import write_atomically
 from bench.suite.loading import SUITES, as_option
@@ -34,7 +36,9 @@ class Scored(_Section):
     trial: int
     validation: float
     set: dict[str, Any]
-    """What differs from the suite: dotted keys of the method's settings."""
+    """What differs from the suite: dotted keys of the row's settings."""
+    by_setting: dict[str, float] = Field(default_factory=dict, exclude_if=lambda scores: not scores)
+    """Setting → score, where configurations were compared under several settings."""
 
 
 class Spent(_Section):
@@ -62,6 +66,8 @@ class How(_Section):
     space: str
     sweep: dict[str, list[Any]]
     """Keys whose values were given on the command line."""
+    keys: list[str] | None = None
+    """The keys that were searched, where the request chose them; None: all of the space."""
     space_hash: str
     id: str
     """The identity of the search, at the end of its folder's name."""
@@ -72,6 +78,8 @@ class Tuned(_Section):
     suite: str
     suite_version: int
     method: str
+    row: str = ""
+    """The label of the row; empty in files of older versions, in which a method has one row."""
     selected_on: str
     held_out: float
     """The share of every client's training data that validation means."""
@@ -86,14 +94,14 @@ class Tuned(_Section):
     commit: str
 
 
-def file_of(folder: Path, suite: str, method: str) -> Path:
-    """The file of a search's outcome."""
-    return folder / suite / f"{method}.yaml"
+def file_of(folder: Path, suite: str, row: str) -> Path:
+    """The file of a search's outcome; `row` as `file_name_of` gives it."""
+    return folder / suite / f"{row}.yaml"
 
 
-def found_file(folder: Path, suite: str, method: str) -> Path:
+def found_file(folder: Path, suite: str, row: str) -> Path:
     """The user's own outcome of a search, or else the one that ships with the suite."""
-    own, shipped = file_of(folder, suite, method), file_of(SHIPPED, suite, method)
+    own, shipped = file_of(folder, suite, row), file_of(SHIPPED, suite, row)
     return shipped if shipped.is_file() and not own.is_file() else own
 
 
@@ -107,8 +115,9 @@ def found_files(folder: Path, suite: str = "") -> list[Path]:
     return [files[name] for name in sorted(files)]
 
 
-def write_tuned(folder: Path, tuned: Tuned) -> Path:
-    file = file_of(folder, tuned.suite, tuned.method)
+def write_tuned(folder: Path, row: str, tuned: Tuned) -> Path:
+    """Write the file of a search's outcome; `row` as `file_name_of` gives it."""
+    file = file_of(folder, tuned.suite, row)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, yaml.safe_dump(tuned.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
     return file
@@ -120,13 +129,18 @@ def load_tuned(file: Path) -> Tuned:
 
 
 def tuned_suite(suite: Suite, folder: Path, data_root: Path | None = None) -> tuple[Suite, dict[str, Any]]:
-    """The suite with every method's chosen configuration, and what a table must say about the choice."""
-    found = {entry.name: _matching(suite, entry.name, folder, data_root) for entry in suite.methods}
-    _refuse_unequal_budgets(list(found.values()))
-    settings = {
-        f"{method}.{key}": value for method, tuned in found.items() for key, value in tuned.best.set.items()
-    }
-    return suite.changed(settings) if settings else suite, _for_the_record(found)
+    """The suite with every row's chosen configuration, and what a table must say about the choice."""
+    from bench.suite.rows import check_file_names
+    from bench.suite.sweep_cells import with_values
+
+    check_file_names(suite.methods)
+    found = [_matching(suite, entry, folder, data_root) for entry in suite.methods]
+    _refuse_unequal_budgets(found)
+    rows = [
+        with_values(entry, tuned.best.set, suite) for entry, tuned in zip(suite.methods, found, strict=True)
+    ]
+    names = [entry.label or entry.name for entry in suite.methods]
+    return _of_rows(suite, rows), _for_the_record(dict(zip(names, found, strict=True)))
 
 
 def side_by_side(tuned: Suite, default: Suite, data_root: Path | None = None) -> tuple[Suite, frozenset[str]]:
@@ -134,51 +148,63 @@ def side_by_side(tuned: Suite, default: Suite, data_root: Path | None = None) ->
 
     Both suites have the same methods in the same order.
     """
-    from bench.suite.methods import METHODS
+    from bench.suite.rows import label_of
 
     rows: list[MethodEntry] = []
     untuned = set()
     for chosen, plain in zip(tuned.methods, default.methods, strict=True):
         rows.append(chosen)
         if _first_cell(tuned, chosen, data_root) != _first_cell(default, plain, data_root):
-            label = f"{plain.label or METHODS.load(plain.name).label} {DEFAULT}"
+            label = f"{label_of(plain)} {DEFAULT}"
             rows.append(plain.model_copy(update={"label": label}))
             untuned.add(label)
-    return tuned.with_methods(rows), frozenset(untuned)
+    return _of_rows(tuned, rows), frozenset(untuned)
+
+
+def _of_rows(suite: Suite, rows: Sequence[MethodEntry]) -> Suite:
+    return suite.model_copy(update={"methods": tuple(rows)})
+
+
+def _first_config(suite: Suite, row: MethodEntry, data_root: Path | None) -> CellConfig:
+    """Of the row as it is without a sweep."""
+    from bench.suite.planning import plan_cells
+
+    return plan_cells(suite.model_copy(update={"methods": (row,), "sweep": ()}), data_root)[0].config
 
 
 def _first_cell(suite: Suite, row: MethodEntry, data_root: Path | None) -> str:
-    from bench.suite.planning import plan_cells
-
-    return plan_cells(suite.with_methods([row]), data_root)[0].cell_id
+    return _first_config(suite, row, data_root).cell_id
 
 
-def _matching(suite: Suite, method: str, folder: Path, data_root: Path | None) -> Tuned:
-    again = f"run `bench tune --suite {as_option(suite.suite)} --method {method}`"
-    file = found_file(folder, suite.suite, method)
-    if len([entry for entry in suite.methods if entry.name == method]) > 1:
-        raise UserError(f"--tuned: suite '{suite.suite}' has several rows of {method}; leave --tuned out")
+def _matching(suite: Suite, entry: MethodEntry, folder: Path, data_root: Path | None) -> Tuned:
+    from bench.suite.rows import file_name_of, label_of
+
+    row = label_of(entry)
+    name = shlex.quote(entry.label or entry.name)
+    again = f"run `bench tune --suite {as_option(suite.suite)} --methods {name}`"
+    file = found_file(folder, suite.suite, file_name_of(entry))
     if not file.is_file():
-        raise UserError(f"--tuned: {method} has no {file}; {again}, or leave it out with --methods")
+        raise UserError(f"--tuned: {row} has no {file}; {again}, or leave it out with --methods")
     tuned = load_tuned(file)
     if tuned.suite_version != suite.version:
         raise UserError(
             f"{file} was made for version {tuned.suite_version} of suite '{suite.suite}', which is now at "
             f"{suite.version}; {again}"
         )
-    if tuned.how.space_hash != _present_space(suite, tuned, data_root):
+    if tuned.how.space_hash != _present_space(suite, entry, tuned, data_root):
         raise UserError(f"{file}: the search space '{tuned.how.space}' has changed since; {again}")
     if not tuned.budget.complete:
         raise UserError(f"{file} is of a search that has not spent its budget; {again} again to resume")
     return tuned
 
 
-def _present_space(suite: Suite, tuned: Tuned, data_root: Path | None) -> str:
+def _present_space(suite: Suite, entry: MethodEntry, tuned: Tuned, data_root: Path | None) -> str:
     from bench.search.space import search_space
-    from bench.suite.planning import plan_cells
 
-    default = plan_cells(suite.with_methods([tuned.method]), data_root)[0].config
-    return search_space(tuned.method, tuned.how.space, default, tuned.how.sweep).digest
+    space = search_space(
+        tuned.method, tuned.how.space, _first_config(suite, entry, data_root), tuned.how.sweep
+    )
+    return (space if tuned.how.keys is None else space.limited_to(tuned.how.keys)).digest
 
 
 def _refuse_unequal_budgets(all_tuned: Sequence[Tuned]) -> None:
@@ -186,9 +212,9 @@ def _refuse_unequal_budgets(all_tuned: Sequence[Tuned]) -> None:
     for tuned in all_tuned[1:]:
         if _budget(tuned) != _budget(first):
             raise UserError(
-                f"--tuned: {first.method} and {tuned.method} had different budgets "
+                f"--tuned: {first.row or first.method} and {tuned.row or tuned.method} had different budgets "
                 f"({_words(first)}; {_words(tuned)}); "
-                f"run `bench tune --suite {as_option(first.suite)} --method all` so that all have the same"
+                f"run `bench tune --suite {as_option(first.suite)}` so that all have the same"
             )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from bench.config.cell import Attackers, Count, EncoderChoice, Evaluation, Section, Training, Unseen
 from bench.config.names import FolderName
+from bench.errors import UserError
 from bench.suite.overrides import assign
+from bench.suite.sweeps import values_of
 from bench.validation import validated
 
 EACH = "each in turn"
@@ -81,6 +83,9 @@ class Suite(Section):
     methods: tuple[MethodEntry, ...] = Field(min_length=1)
     seeds: Annotated[Count, Field(le=10_000)] = 3
     variants: tuple[Variant, ...] = ()
+    sweep: tuple[dict[str, list[Any]], ...] = Field(default=(), exclude_if=lambda sweep: not sweep)
+    """Dotted key → a list of values, or a range such as `0.01..1:log5`. Keys are crossed with each other and
+    with the variants; of several mappings, each is crossed by itself."""
     table: TableLayout = TableLayout()
 
     @field_validator("methods", mode="before")
@@ -94,6 +99,23 @@ class Suite(Section):
     @classmethod
     def _name_alone_is_a_choice(cls, choice: Any) -> Any:
         return {"name": choice} if isinstance(choice, str) else choice
+
+    @field_validator("sweep", mode="before")
+    @classmethod
+    def _one_mapping_or_several(cls, given: Any) -> Any:
+        grids = [given] if isinstance(given, Mapping) else given
+        if not isinstance(grids, list | tuple) or not all(isinstance(grid, Mapping) for grid in grids):
+            raise ValueError(
+                "give keys with their values, such as {fedlsa.lam: [0.1, 0.5]}, or a list of those"
+            )
+        try:
+            return [
+                {str(key): values_of(str(key), values) for key, values in grid.items()}
+                for grid in grids
+                if grid
+            ]
+        except UserError as error:
+            raise ValueError(str(error)) from None
 
     @field_validator("unseen", mode="before")
     @classmethod
@@ -127,16 +149,20 @@ class Suite(Section):
             assign(raw, key, value)
         return validated(Suite, raw, f"suite '{self.suite}'")
 
-    def with_methods(self, wanted: Iterable[str | MethodEntry]) -> Suite:
-        """The suite with these methods only: the suite's own rows of a name, or else one with defaults."""
-        chosen: list[MethodEntry] = []
-        for each in wanted:
-            if isinstance(each, MethodEntry):
-                chosen.append(each)
-            else:
-                rows = [entry for entry in self.methods if entry.name == each]
-                chosen += rows or [MethodEntry(name=each)]
-        return self.model_copy(update={"methods": tuple(chosen)})
+    def without_settings_of(self, keys: Collection[str]) -> Suite:
+        """The suite whose variants do not set these keys, since the user does.
+
+        Variants that set nothing else have become one, which needs no name.
+        """
+        kept: dict[str, Variant] = {}
+        for variant in self.variants:
+            rest = {key: value for key, value in variant.set.items() if key not in keys}
+            name = variant.name if rest or rest == variant.set else ""
+            kept.setdefault(name, Variant(name=name, set=rest))
+        variants = tuple(kept.values())
+        return self.model_copy(
+            update={"variants": () if variants == (Variant(name="", set={}),) else variants}
+        )
 
     def resolved(self, resolve: Callable[[str], str]) -> Suite:
         """The suite with paths of methods' files replaced by the names under which they are known."""

@@ -23,6 +23,8 @@ def beside(folder: Path, raw: Mapping[str, Any]) -> dict[str, Any]:
         found["methods"] = [_method(folder, entry) for entry in entries]
     if isinstance(variants := raw.get("variants"), list):
         found["variants"] = [_variant(folder, variant) for variant in variants]
+    if isinstance(sweep := raw.get("sweep"), Mapping | list):
+        found["sweep"] = [_sweep(folder, grid) for grid in ([sweep] if isinstance(sweep, Mapping) else sweep)]
     return found
 
 
@@ -62,6 +64,15 @@ def _variant(folder: Path, variant: Any) -> Any:
     if not isinstance(settings, Mapping):
         return variant
     return {**variant, "set": {key: _section(folder, str(key), value) for key, value in settings.items()}}
+
+
+def _sweep(folder: Path, grid: Any) -> Any:
+    if not isinstance(grid, Mapping):
+        return grid
+    return {
+        key: [_section(folder, str(key), value) for value in values] if isinstance(values, list) else values
+        for key, values in grid.items()
+    }
 
 
 def _place(folder: Path, text: Any) -> Any:

@@ -1,6 +1,6 @@
 """What requests for runs, searches and studies have in common: places, resources, and the suite."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bench.cluster import local_ray
 from bench.cluster.joining import check_address
+from bench.errors import UserError
 from bench.request import DataRoot, Option, Request, RunsFolder, TunedFolder, above_zero, at_least, gpu_share
 
 if TYPE_CHECKING:
@@ -65,6 +66,19 @@ class SuiteRequest(ComputingRequest):
         Mapping[str, Any], Option("Override a setting, e.g. fedlsa.lam=0.7; may be repeated.")
     ] = field(default_factory=dict, kw_only=True)
 
+    sweeps: Annotated[
+        Mapping[str, Sequence[Any]],
+        Option(
+            "Sweep a key, e.g. fedlsa.lam=0.1,0.5 or partition.beta=0.01..1:log5 (also linear5; random20 and "
+            "uniform20 draw values on a logarithmic and on a linear scale); repeat it for the cross product."
+        ),
+    ] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if both := [key for key in self.sweeps if key in self.overrides]:
+            raise UserError(f"--set and --sweep both have {both[0]}; leave it out of one of them")
+
     @cached_property
     def loaded(self) -> "Suite":
         """The suite as its file has it; the file is read once."""
@@ -87,3 +101,20 @@ class SuiteRequest(ComputingRequest):
         """The keys of the suite that this request changes."""
         rounds = {"training.rounds": self.rounds} if self.rounds is not None else {}
         return dict(self.overrides) | rounds
+
+    def asked(self, suite: "Suite") -> "Suite":
+        """The suite with the settings and the sweep of this request.
+
+        What is swept is the grid, what is set is fixed, and everything else stays as it is.
+        """
+        from bench.suite.sweeps import crossed, values_of
+
+        settings = self.settings()
+        sweeps = {key: values_of(key, values) for key, values in self.sweeps.items()}
+        suite = suite.without_settings_of({*settings, *sweeps})
+        variants = [
+            variant.model_copy(update={"set": {**variant.set, **settings}}) for variant in suite.variants
+        ]
+        sweep = crossed(suite.sweep, sweeps, fixed=tuple(settings))
+        suite = suite.model_copy(update={"variants": tuple(variants), "sweep": sweep})
+        return suite.changed(settings) if settings else suite

@@ -12,7 +12,9 @@ from bench.runs.plan import Plan
 from bench.search.space import search_space
 from bench.search.tuned import How, Scored, Spent, Tuned, write_tuned
 from bench.suite.loading import load_suite
+from bench.suite.model import MethodEntry
 from bench.suite.planning import plan_cells
+from bench.suite.rows import label_of, with_rows
 
 COMMIT = "0123456789ab"
 
@@ -21,13 +23,15 @@ def write_chosen(folder: Path, suite_file: Path, chosen: Mapping[str, Mapping[st
     """Files as `bench tune` writes them: for each method, what a search is to have chosen."""
     suite = load_suite(str(suite_file))
     for method, values in chosen.items():
-        default = plan_cells(suite.with_methods([method]))[0].config
+        default = plan_cells(with_rows(suite, [method]))[0].config
         write_tuned(
             folder,
+            method,
             Tuned(
                 suite=suite.suite,
                 suite_version=suite.version,
                 method=method,
+                row=label_of(MethodEntry(name=method)),
                 selected_on="validation",
                 held_out=0.2,
                 best=Scored(trial=1 if values else 0, validation=0.5, set=dict(values)),

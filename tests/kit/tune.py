@@ -16,6 +16,7 @@ from bench.records.cell_folder import CellFolder
 from bench.search.plan import Search, make_search
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
+from bench.suite.rows import with_rows
 from tests.kit.cli import TINY, read, rounds_of, write_suite
 from tests.kit.places import REPOSITORY
 
@@ -153,9 +154,14 @@ def journal(folder: Path) -> dict[int, dict[str, Any]]:
 def search_of(
     suite: Path, out: Path, algorithm: str, scheduler: str, space: str = "wide", method: str = "steady"
 ) -> Search:
-    return make_search(
-        load_suite(str(suite)), method, space, algorithm, scheduler, seed=0, sweeps={}, out=out.absolute()
-    )
+    return one_search(load_suite(str(suite)), method, space, algorithm, scheduler, 0, out.absolute())
+
+
+def one_search(
+    suite: Suite, method: str, space: str, algorithm: str, scheduler: str, seed: int, out: Path
+) -> Search:
+    """The search of one method of a suite."""
+    return make_search(with_rows(suite, [method]), 0, space, algorithm, scheduler, seed, out)
 
 
 def assert_the_same_as_alone(search: Search, trial: dict[str, Any], folder: Path) -> None:

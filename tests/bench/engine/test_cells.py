@@ -11,10 +11,10 @@ import pytest
 from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
-from bench.search.plan import make_search
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from tests.kit.cli import TINY, write_suite
+from tests.kit.tune import one_search
 
 
 def test_the_last_five_rounds_are_all_measured(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_clients_own_models_are_validated_where_a_search_asks_for_them(tmp_path:
     training = TINY["training"] | {"rounds": 3, "epochs": 5, "validation": 0.5}
     file = write_suite(tmp_path, training=training, evaluation={"personal": True}, methods=[method], seeds=1)
     suite = load_suite(str(file))
-    search = make_search(suite, method, "wide", "random", "none", 0, {}, tmp_path)
+    search = one_search(suite, method, "wide", "random", "none", 0, tmp_path)
     scores = []
     for number, rate in enumerate((0.001, 0.2)):
         values = {"lam": 10.0 if number else 0.01} if method == "ditto" else {"optimiser.lr": rate}

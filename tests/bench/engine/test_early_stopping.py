@@ -18,13 +18,13 @@ from bench.records.reader import CellRecord, Run
 from bench.records.schema import SuiteRecord, TableRecord
 from bench.records.selection import best_round
 from bench.results.consistency import inconsistencies
-from bench.search.plan import make_search
 from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
 from reports.numbers.scores import rows_of
 from reports.tables.caption import caption
 from tests.kit.cli import TINY, write_suite
+from tests.kit.tune import one_search
 
 ROUNDS = 30
 
@@ -134,7 +134,7 @@ def test_early_stopping_needs_validation_and_is_no_part_of_a_search(tmp_path: Pa
     with pytest.raises(UserError, match="early_stop needs held-out samples"):
         suite_with(tmp_path, validation=0.0, early_stop={"patience": 3})
     suite = suite_with(tmp_path, early_stop={"patience": 3})
-    search = make_search(suite, "fedavg", "wide", "random", "none", 0, {}, tmp_path)
+    search = one_search(suite, "fedavg", "wide", "random", "none", 0, tmp_path)
     assert search.suite.training.early_stop is None
     (cell,) = plan_cells(suite)
     assert search.cells({})[0].config.setting == cell.config.setting

@@ -19,6 +19,7 @@ from bench.records.files import write_json
 from bench.suite.loading import load_suite
 from bench.suite.methods import code_digest
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.rows import with_rows
 from tests.kit.cli import assert_one_sentence, call_bench, files_below, read, write_suite
 from tests.kit.without_checksums import without_checksums
 
@@ -51,7 +52,7 @@ class Records(NamedTuple):
         return self.out / "tiny"
 
     def cells(self, choice: Choice) -> list[PlannedCell]:
-        suite = load_suite(str(self.suite)).with_methods(choice.methods).changed(choice.settings)
+        suite = with_rows(load_suite(str(self.suite)), choice.methods).changed(choice.settings)
         return plan_cells(suite.model_copy(update={"seeds": choice.seeds}))
 
 

@@ -9,16 +9,16 @@ import pytest
 from bench.search.budget import Budget, Limits, repeated_failure
 from bench.search.finish import outcome_of
 from bench.search.journal import Journal
-from bench.search.plan import Search, make_search
+from bench.search.plan import Search
 from bench.search.report import importance
-from tests.kit.tune import suite
+from tests.kit.tune import one_search, suite
 
 ROUNDS = 4
 
 
 @pytest.fixture
 def search(tmp_path: Path) -> Search:
-    return make_search(suite("fedprox"), "fedprox", "wide", "random", "asha", 0, {}, tmp_path)
+    return one_search(suite("fedprox"), "fedprox", "wide", "random", "asha", 0, tmp_path)
 
 
 def limits(trials: int, by_rounds: bool = False, max_failures: int = 5) -> Limits:
@@ -111,7 +111,7 @@ def test_failures_are_counted_by_kind(search: Search) -> None:
 
 def test_importance_finds_the_key_that_matters(tmp_path: Path) -> None:
     """Scores that depend on mu alone."""
-    search = make_search(suite("fedprox"), "fedprox", "wide", "random", "none", 0, {}, tmp_path)
+    search = one_search(suite("fedprox"), "fedprox", "wide", "random", "none", 0, tmp_path)
     journal = search.journal()
     for number in range(30):
         values = search.suggestion(number, journal.trials)

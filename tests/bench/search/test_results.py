@@ -17,12 +17,13 @@ from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
 from bench.records.cell_folder import CellFolder
 from bench.search.journal import Trial
-from bench.search.plan import Search, make_search
+from bench.search.plan import Search
 from bench.search.report import shown_trials, write_report
 from bench.search.tuned import load_tuned, tuned_suite
 from bench.suite.loading import load_suite
 from bench.suite.planning import plan_cells
 from tests.kit.cli import Outcome, assert_one_sentence, call_bench, files_below, read, rounds_of, write_suite
+from tests.kit.tune import one_search
 
 pytestmark = pytest.mark.xdist_group("mlflow")
 
@@ -68,7 +69,7 @@ def tuning(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
     file = write_suite(folder, methods=list(METHODS))
     suite = load_suite(str(file)).model_copy(update={"seeds": SEEDS})
     searches = {
-        method: make_search(suite, method, "wide", "random", "none", 0, {}, (folder / "runs").absolute())
+        method: one_search(suite, method, "wide", "random", "none", 0, (folder / "runs").absolute())
         for method in METHODS
     }
     for search in searches.values():

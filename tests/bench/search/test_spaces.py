@@ -14,15 +14,17 @@ from bench.errors import UserError
 from bench.search.checks import check_search
 from bench.search.journal import Outcome, Trial
 from bench.search.optuna_study import OptunaStudy
-from bench.search.plan import Search, make_search, with_settings
+from bench.search.plan import Search, searches_of
 from bench.search.request import TuneRequest
 from bench.search.space import SearchSpace, search_space
 from bench.search.suggest import suggest
+from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
+from bench.suite.sweep_cells import row_settings
 from search_spaces.spaces import Distribution
 from tests.kit.cli import TINY
-from tests.kit.tune import suite
+from tests.kit.tune import one_search, suite
 
 
 def space_of(method: str, name: str = "wide", sweeps: dict[str, list[Any]] | None = None) -> SearchSpace:
@@ -32,7 +34,7 @@ def space_of(method: str, name: str = "wide", sweeps: dict[str, list[Any]] | Non
 def search(
     method: str = "fedprox", space: str = "wide", algorithm: str = "random", setting: Suite | None = None
 ) -> Search:
-    return make_search(setting or suite(method), method, space, algorithm, "none", 0, {}, Path("runs"))
+    return one_search(setting or suite(method), method, space, algorithm, "none", 0, Path("runs"))
 
 
 def trials(found: SearchSpace, algorithm: str, count: int, seed: int = 0) -> list[Trial]:
@@ -209,8 +211,8 @@ def test_the_identity_of_a_search_is_that_of_what_its_trials_are() -> None:
 
 
 def test_every_configuration_is_run_under_each_swept_value_of_the_data() -> None:
-    setting = with_settings(suite(seeds=2), {"partition.samples": [15, 20]})
-    found = make_search(setting, "fedprox", "wide", "random", "none", 0, {}, Path("runs"))
+    setting = suite(seeds=2).model_copy(update={"sweep": ({"partition.samples": [15, 20]},)})
+    found = one_search(setting, "fedprox", "wide", "random", "none", 0, Path("runs"))
     cells = found.cells({"mu": 0.5})
     assert [(cell.config.partition.options["samples"], cell.seed) for cell in cells] == [
         (15, 0),
@@ -222,16 +224,8 @@ def test_every_configuration_is_run_under_each_swept_value_of_the_data() -> None
 
 
 def test_values_that_a_method_cannot_work_with_are_found_before_the_start(tmp_path: Path) -> None:
-    refused = make_search(
-        suite("scaffold"),
-        "scaffold",
-        "paper",
-        "grid",
-        "none",
-        0,
-        {"scaffold.server_lr": [1.0, -1.0]},
-        tmp_path,
-    )
+    setting = suite("scaffold").model_copy(update={"sweep": ({"scaffold.server_lr": [1.0, -1.0]},)})
+    refused = one_search(setting, "scaffold", "paper", "grid", "none", 0, tmp_path)
     with pytest.raises(UserError, match=r"server_lr = -1\.0"):
         check_search(refused, TuneRequest(refused.suite, trials=4), print)
     momentum = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
@@ -241,17 +235,70 @@ def test_values_that_a_method_cannot_work_with_are_found_before_the_start(tmp_pa
 
 
 def test_grid_needs_choices() -> None:
-    with pytest.raises(UserError, match=r"mu, optimiser\.lr of fedprox have ranges"):
+    with pytest.raises(UserError, match=r"mu, optimiser\.lr of FedProx have ranges"):
         search(algorithm="grid")
 
 
-def test_what_cannot_be_tuned_is_said() -> None:
-    rows = suite({"name": "fedprox", "label": "a"}, {"name": "fedprox", "label": "b", "set": {"mu": 1}})
-    with pytest.raises(UserError, match="has 2 rows of fedprox"):
-        search(setting=rows)
-    fixed = suite(variants=[{"name": "strong", "set": {"fedprox.mu": 1.0}}])
-    with pytest.raises(UserError, match=r"variant 'strong' .* sets fedprox\.mu itself"):
-        search(setting=fixed)
+def searches(setting: Suite, **options: Any) -> dict[str, Search]:
+    return {found.row: found for found in searches_of(TuneRequest(setting, **options))}
+
+
+def test_every_row_of_a_method_has_a_search() -> None:
+    found = searches(suite("fedprox", {"name": "fedprox", "label": "strong", "set": {"mu": 1}}))
+    assert {row: each.space.default["mu"] for row, each in found.items()} == {"FedProx": 0.01, "strong": 1}
+    assert len({each.directory for each in found.values()}) == 2
+    assert list(searches(found["strong"].suite, methods=["strong"])) == ["strong"]
+
+
+def test_what_is_set_is_not_searched() -> None:
+    whole = searches(suite())["FedProx"]
+    assert set(whole.space.domains) == {"mu", "optimiser.lr"} and not whole.keys_chosen
+    variant = suite(variants=[{"name": "strong", "set": {"fedprox.mu": 1.0}}])
+    for setting, options in [
+        (suite(), {"overrides": {"fedprox.mu": 0.5}}),
+        (suite(), {"overrides": {"FedProx.mu": 0.5}}),
+        (suite(), {"sweeps": {"optimiser.lr": [0.1, 0.2], "fedprox.mu": [0.5]}}),
+        (variant, {}),
+    ]:
+        found = searches(setting, **options)["FedProx"]
+        assert list(found.space.domains) == ["optimiser.lr"] and found.keys_chosen
+        (mu,) = {cell.config.method.hyperparameters["mu"] for cell in found.cells({"optimiser.lr": 0.1})}
+        assert mu == (1.0 if setting is variant else 0.5)
+    whole_optimiser = {"training.optimiser": {"name": "sgd", "lr": 0.2}}
+    for fixed in ({"training.optimiser.lr": 0.2}, {"optimiser.lr": 0.2}, whole_optimiser):
+        found = searches(suite(), overrides=fixed)["FedProx"]
+        assert list(found.space.domains) == ["mu"]
+        assert row_settings(found.cells({})[0].config)["optimiser"]["lr"] == 0.2
+
+
+def test_what_is_swept_is_all_that_is_searched() -> None:
+    found = searches(suite("fedavg", "fedlsa"), sweeps={"fedlsa.lam": [0.1, 0.5], "fedlsa.tau": [0.1, 0.2]})
+    assert found["FedLSA"].space.size == 4
+    assert found["FedAvg"].space.domains == {}
+
+
+def test_swept_settings_are_crossed_and_every_configuration_is_run_under_each() -> None:
+    swept = {"partition.samples": [15, 20], "training.epochs": [1, 2]}
+    found = searches(suite(), sweeps=swept)["FedProx"]
+    assert [cell.variant for cell in found.cells({"mu": 0.5})] == [
+        f"samples={samples}, epochs={epochs}" for samples in (15, 20) for epochs in (1, 2)
+    ]
+    assert set(found.space.domains) == {"mu", "optimiser.lr"}
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_shipped_suite_can_be_tuned(name: str) -> None:
+    found = searches_of(TuneRequest(name))
+    shipped = load_suite(name)
+    assert len(found) == len(shipped.methods)
+    assert len({search.directory for search in found}) == len(found)
+    for search in found:
+        assert search.cells({}) and all(not cell.config.evaluation.test for cell in search.cells({}))
+
+
+def test_the_weights_of_fedsdgs_penalties_can_be_searched_in_every_one_of_its_rows() -> None:
+    for search in searches_of(TuneRequest("quickstart_fedsdg", methods=["fedsdg"])):
+        assert {"lam1", "lam2"} <= set(search.space.domains)
 
 
 def test_a_method_around_another_has_the_keys_of_both() -> None:

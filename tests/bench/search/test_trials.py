@@ -11,10 +11,10 @@ import pytest
 from bench.engine.conditions import Conditions
 from bench.search.halving import Halving
 from bench.search.journal import Trial
-from bench.search.plan import Search, make_search
+from bench.search.plan import Search
 from bench.search.trial import TrialBatch
 from tests.kit.cli import TINY
-from tests.kit.tune import suite
+from tests.kit.tune import one_search, suite
 
 ROUNDS, RUNGS = 9, (2, 6)
 RATES = (0.05, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
@@ -24,8 +24,8 @@ RATES = (0.05, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 @pytest.fixture
 def search(tmp_path: Path) -> Search:
     training = TINY["training"] | {"rounds": ROUNDS}
-    return make_search(
-        suite("fedavg", training=training, seeds=2), "fedavg", "wide", "random", "asha", 0, {}, tmp_path
+    return one_search(
+        suite("fedavg", training=training, seeds=2), "fedavg", "wide", "random", "asha", 0, tmp_path
     )
 
 

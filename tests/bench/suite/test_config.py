@@ -9,6 +9,7 @@ from bench.errors import UserError
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.overrides import parse_assignment
+from bench.suite.rows import with_rows
 from tests.kit.cli import TINY, write_suite
 
 
@@ -131,7 +132,7 @@ def test_an_unknown_key_is_refused_with_a_hint(suite: Suite, key: str, hint: str
 
 
 def test_methods_are_chosen_in_the_order_of_the_command(suite: Suite) -> None:
-    assert [entry.name for entry in suite.with_methods(["fedprox", "fedavg"]).methods] == [
+    assert [entry.name for entry in with_rows(suite, ["fedprox", "fedavg"]).methods] == [
         "fedprox",
         "fedavg",
     ]
@@ -139,7 +140,7 @@ def test_methods_are_chosen_in_the_order_of_the_command(suite: Suite) -> None:
 
 def test_a_chosen_method_keeps_its_rows_and_a_new_one_has_its_defaults() -> None:
     rows = ["fedavg", {"name": "fedlsa", "label": "weak", "set": {"lam": 0.1}}, {"name": "fedlsa"}]
-    chosen = Suite.model_validate(TINY | {"methods": rows}).with_methods(["fedlsa", "moon"])
+    chosen = with_rows(Suite.model_validate(TINY | {"methods": rows}), ["fedlsa", "moon"])
     assert [(entry.name, entry.label, entry.set) for entry in chosen.methods] == [
         ("fedlsa", "weak", {"lam": 0.1}),
         ("fedlsa", None, {}),

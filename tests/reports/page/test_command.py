@@ -13,6 +13,7 @@ from bench.suite.loading import load_suite
 from bench.suite.model import Suite
 from bench.suite.overrides import parse_assignment
 from bench.suite.planning import plan_cells
+from bench.suite.rows import with_rows
 from reports.page.command import rerun_commands
 from tests.kit.run_folders import Planned, write_run
 
@@ -34,7 +35,7 @@ def planned_run(
 
 
 def three_seeds(*methods: str) -> Suite:
-    return load_suite("quickstart").with_methods(methods).model_copy(update={"seeds": 3})
+    return with_rows(load_suite("quickstart"), methods).model_copy(update={"seeds": 3})
 
 
 def planned_by(command: str) -> set[str]:
@@ -49,7 +50,7 @@ def planned_by(command: str) -> set[str]:
         "--set",
         "--out",
     }
-    suite = load_suite(given["--suite"]).with_methods([given["--methods"]])
+    suite = with_rows(load_suite(given["--suite"]), [given["--methods"]])
     suite = suite.model_copy(update={"seeds": int(given["--seeds"])})
     changes = dict(parse_assignment(value) for option, value in options if option == "--set")
     return {cell.cell_id for cell in plan_cells(suite.changed(changes) if changes else suite)}
