@@ -86,7 +86,8 @@ class Journal:
         reason: str = "",
         by_setting: Mapping[str, float] | None = None,
     ) -> Trial:
-        line = {"trial": number, "outcome": outcome, "validation": validation, "rounds": rounds}
+        line: dict[str, Any] = {"trial": number, "outcome": outcome}
+        line |= {"validation": validation, "rounds": rounds}
         line |= {"reason": reason} if reason else {}
         self._write(line | ({"by_setting": dict(by_setting)} if by_setting else {}))
         return self[number]

@@ -1,6 +1,7 @@
 """The commands that compute cells again."""
 
 import shlex
+from collections import Counter
 from typing import Any
 
 import yaml
@@ -15,22 +16,30 @@ OUT = "rerun"
 def rerun_commands(run: Run) -> list[str]:
     """One command per cell of a run, in order."""
     suite = as_option(run.suite.name)
-    methods = {cell.method for cell in run.cells}
-    return [_command(suite, cell, methods - {cell.method}) for cell in run.cells]
+    rows = dict.fromkeys((cell.method, _row(cell)) for cell in run.cells)
+    several = {method for method, count in Counter(method for method, _ in rows).items() if count > 1}
+    names = {name for row in rows for name in row}
+    commands = []
+    for cell in run.cells:
+        name = _row(cell) if cell.method in several else cell.method
+        commands.append(_command(suite, cell, name, names - {cell.method, _row(cell)}))
+    return commands
 
 
-def _command(suite: str, cell: CellRecord, others: set[str]) -> str:
-    """A command that runs the cell's method for all seeds up to its own, with the user's overrides."""
-    words = ["bench", "run", "--suite", suite, "--methods", cell.method, "--seeds", str(cell.seed + 1)]
-    for key, value in (_tuned(cell) | dict(cell.settings)).items():  # as `bench run --tuned` applies them
-        if key.partition(".")[0] not in others:
+def _row(cell: CellRecord) -> str:
+    return cell.swept.row if cell.swept else cell.label
+
+
+def _command(suite: str, cell: CellRecord, name: str, others: set[str]) -> str:
+    """A command that runs the cell's row for all seeds up to its own, with the user's overrides."""
+    words = ["bench", "run", "--suite", suite, "--methods", name, "--seeds", str(cell.seed + 1)]
+    settings = {f"{name}.{key}": value for key, value in cell.tuned_values.items()}
+    settings |= dict(cell.settings)  # as `bench run --tuned` applies them
+    settings |= cell.swept.values if cell.swept else {}
+    for key, value in settings.items():
+        if not any(key.startswith(f"{other}.") for other in others):
             words += ["--set", f"{key}={_as_yaml(value)}"]
     return shlex.join([*words, "--out", OUT])
-
-
-def _tuned(cell: CellRecord) -> dict[str, Any]:
-    """What a search chose for the cell's method: dotted key → value."""
-    return {f"{cell.method}.{key}": value for key, value in cell.tuned_values.items()}
 
 
 def _as_yaml(value: Any) -> str:

@@ -10,7 +10,7 @@ from bench.records.reader import Run, load_run
 from bench.records.run_folder import RunFolder
 from bench.records.schema import PlanRecord, SuiteRecord, TableRecord
 from bench.suite.loading import load_suite
-from bench.suite.model import Suite
+from bench.suite.model import MethodEntry, Suite
 from bench.suite.overrides import parse_assignment
 from bench.suite.planning import plan_cells
 from bench.suite.rows import with_rows
@@ -88,6 +88,26 @@ def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, setting
     for record, command in zip(run.cells, commands, strict=True):
         assert record.cell_id in planned_by(command)
     assert "fedlsa.lam=1.0e-05" in commands[3] and "fedavg" not in commands[3]
+
+
+def test_the_command_names_the_row_where_a_method_has_several_and_has_the_swept_values(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        "fedavg",
+        MethodEntry(name="fedavg", label="FedAvg (fast)", set={"weighting": "uniform"}),
+        "fedprox",
+    ]
+    suite = with_rows(load_suite("quickstart"), rows)
+    sweep = {"fedprox.mu": [0.1, 1.0], "FedAvg (fast).optimiser.lr": [0.1, 0.2], "partition.beta": [0.1, 0.5]}
+    run = planned_run(tmp_path, suite.model_copy(update={"seeds": 1, "sweep": (sweep,)}), {})
+    commands = rerun_commands(run)
+    assert "--methods 'FedAvg (fast)'" in commands[1] and "--methods FedAvg " in commands[0]
+    for record, command in zip(run.cells, commands, strict=True):
+        if record.label.startswith("FedAvg (fast)"):  # a row that the shipped suite does not have
+            assert "--set 'FedAvg (fast).optimiser.lr=" in command
+        else:
+            assert record.cell_id in planned_by(command), command
 
 
 def test_a_record_of_tuning_without_values_changes_no_command(tmp_path: Path) -> None:
