@@ -21,7 +21,9 @@ from bench.search.plan import Search
 from bench.search.report import shown_trials, write_report
 from bench.search.tuned import load_tuned, tuned_suite
 from bench.suite.loading import load_suite
+from bench.suite.model import MethodEntry
 from bench.suite.planning import plan_cells
+from bench.suite.rows import label_of
 from tests.kit.cli import Outcome, assert_one_sentence, call_bench, files_below, read, rounds_of, write_suite
 from tests.kit.tune import one_search
 
@@ -220,7 +222,7 @@ def test_what_was_tuned_can_be_shown(tuning: Tuning) -> None:
     for name in ("tiny", ""):
         outcome = call_bench("show", "tuned", *filter(None, [name]), "--tuned-dir", tuning.folder / "tuned")
         assert (outcome.code, outcome.err) == (0, "")
-        assert all(method in outcome.out for method in METHODS)
+        assert all(label_of(MethodEntry(name=method)) in outcome.out for method in METHODS)
     nothing = call_bench("show", "tuned", "pacs", "--tuned-dir", tuning.folder / "tuned")
     assert_one_sentence(nothing, "nothing tuned of suite 'pacs'", "bench tune --suite pacs")
     assert_one_sentence(call_bench("show", "suite"), "which suite?")
@@ -243,7 +245,7 @@ def altered(tuning: Tuning, folder: Path, change: Any) -> Path:
         (lambda raw: raw.update(suite_version=9), "made for version 9 of suite 'tiny'"),
         (lambda raw: raw["how"].update(space_hash="0"), "the search space 'wide' has changed since"),
         (lambda raw: raw["budget"].update(complete=False), "has not spent its budget"),
-        (lambda raw: raw["budget"].update(trials=9), "fedavg and local had different budgets"),
+        (lambda raw: raw["budget"].update(trials=9), "FedAvg and Local had different budgets"),
         (lambda raw: raw.update(extra=1), "unknown key 'extra'"),
     ],
 )
@@ -287,7 +289,7 @@ def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) ->
         tuning.folder / "tuned",
     ]
     outcome = call_bench(*run, "--out", tmp_path / "runs")
-    assert_one_sentence(outcome, "fedprox has no ", "bench tune --suite tiny.yaml --method fedprox")
+    assert_one_sentence(outcome, "FedProx has no ", "bench tune --suite tiny.yaml --methods fedprox")
 
 
 @pytest.mark.parametrize(
@@ -305,8 +307,8 @@ def test_a_method_that_was_not_tuned_is_named(tuning: Tuning, tmp_path: Path) ->
         (["--time-budget", "soon"], "--time-budget soon"),
         (["--gpus-per-trial", "-1"], "--gpus-per-trial -1"),
         (["--search", "grid"], "use --space paper"),
-        (["--sweep", "fedavg.weighting=samples"], "two values or more"),
-        (["--sweep", "mu=1,2"], "the key must begin with one of training.optimiser., dataset., partition."),
+        (["--sweep", "fedavg.weighting="], "expected KEY=VALUES"),
+        (["--sweep", "mu=1,2"], "it must begin with a method, a row or a section of the suite"),
         (["--sweep", "fedavg.mu=1,2"], "unknown key 'mu'"),
         (["--sweep", "partition.samples=15,99999"], "99999"),
         (["--sweep", "training.optimiser.lr=0.1,-1"], "lr = -1"),

@@ -13,6 +13,7 @@ from bench.runs.plan import make_plan
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
+from bench.suite.sweeps import combinations
 from bench.suite.unseen import in_turn
 from bench.validation import validated
 from methods.fedprox import FedProx
@@ -33,7 +34,8 @@ def test_every_shipped_suite_plans_all_its_cells(name: str) -> None:
     suite = in_turn(load_suite(name), None)
     cells = plan_cells(suite)
     settings = [variant.name for variant in suite.variants] or [""]
-    assert len(cells) == len(settings) * len(suite.methods) * suite.seeds
+    rows = [len(list(combinations(grid))) for grid in suite.sweep] or [len(suite.methods)]
+    assert len(cells) == len(settings) * sum(rows) * suite.seeds
     assert len({cell.cell_id for cell in cells}) == len(cells)
     assert len({cell.directory for cell in cells}) == len(cells)
     assert list(dict.fromkeys(cell.variant for cell in cells)) == settings
