@@ -18,7 +18,9 @@ from bench.errors import UserError
 from bench.records.files import inside
 from bench.records.reader import Run
 from reports.figures import Picture, ranking_pictures, supported, write_pictures
-from reports.numbers.ranking import rank_runs
+from reports.figures.performance_profile import pictures as profile_pictures
+from reports.numbers.profiles import profiles_of
+from reports.numbers.ranking import blocks_of, rank_runs
 from reports.page import write_page, write_ranking_page
 from reports.render.files import PAGE, check_formats, write_tables
 from reports.render.notebook import ShownTable, shown
@@ -89,7 +91,11 @@ class RankingReport:
         files = write_tables([self.table], RANKING, formats, inside(target, "tables"))
         if PAGE in formats:
             files.append(write_ranking_page(self.table, inside(target, "tables")))
-        return files + write_pictures(ranking_pictures(rank_runs(self.runs)), inside(target, "figures"))
+        pictures = [
+            *ranking_pictures(rank_runs(self.runs)),
+            *profile_pictures(profiles_of(blocks_of(self.runs))),
+        ]
+        return files + write_pictures(pictures, inside(target, "figures"))
 
 
 def check_requested(formats: Sequence[str]) -> None:

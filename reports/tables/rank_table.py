@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bench.records.reader import Run
 from reports.numbers.bootstrap import interquartile_mean
+from reports.numbers.profiles import profiles_of
 from reports.numbers.ranking import Blocks, Ranking, blocks_of, rank_runs
 from reports.numbers.scores import rows_of
 from reports.numbers.statistics import RESAMPLES, SIGNIFICANCE
@@ -11,6 +12,9 @@ from reports.tables.notes import row_notes, row_signs
 from reports.tables.table import Entry, Footnote, Row, Table, number, probability, signed_number
 
 NAME = "ranking"
+NEAR = 1.0
+"""Points behind the best method of a setting that still count as near."""
+WITHIN = "Within 1 point"
 
 
 def ranking_table(runs: Sequence[Run]) -> Table | None:
@@ -37,7 +41,7 @@ def ranking_table(runs: Sequence[Run]) -> Table | None:
         suite=NAME,
         variant="",
         caption=f"Ranks over {suites}: by mean AVG over seeds in each of {len(blocks.names)} settings.",
-        columns=("Average rank", "IQM lead", *blocks.names),
+        columns=("Average rank", "IQM lead", WITHIN, *blocks.names),
         sections=(rows,),
         footnotes=(*map(Footnote, _remarks(ranking)), *row_notes(ranked)),
         name=NAME,
@@ -49,7 +53,9 @@ def _entries(label: str, rank: float, blocks: Blocks) -> tuple[Entry, ...]:
     lead, (low, high) = interquartile_mean(blocks.leads(label))
     text = f"{signed_number(lead)} [{signed_number(low)}, {signed_number(high)}]"
     middle = Entry(text, mean=lead, interval=(low, high))
-    return average, middle, *(Entry(number(score), mean=score) for score in blocks.scores[label])
+    share = profiles_of(blocks)[label].share_within(NEAR)
+    near = Entry(f"{100 * share:.0f} %", mean=100 * share, n=len(blocks.names))
+    return average, middle, near, *(Entry(number(score), mean=score) for score in blocks.scores[label])
 
 
 def _remarks(ranking: Ranking) -> list[str]:
@@ -61,6 +67,8 @@ def _remarks(ranking: Ranking) -> list[str]:
         "IQM lead: interquartile mean, over seeds and settings, of AVG minus the mean AVG of the ranked "
         f"methods in the same setting, in points; 95 % percentile bootstrap ({RESAMPLES} resamples) of the "
         "seeds within each setting.",
+        f"{WITHIN}: the share of settings in which the method is at most {NEAR:g} point of mean AVG behind "
+        "the best one (its performance profile at that distance; the figure has all distances).",
         f"Friedman's test finds {found} at {SIGNIFICANCE} (p {p if p.startswith('<') else f'= {p}'}); "
         f"Nemenyi's critical difference of average ranks: {number(ranking.critical_difference)}.",
         f"Not significantly different: {alike}." if alike else "All methods differ significantly.",

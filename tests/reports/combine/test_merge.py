@@ -170,13 +170,19 @@ def test_runs_of_several_suites_are_ranked_over_them(tmp_path: Path) -> None:
     runs = [suite_run(tmp_path, name, list(LEVELS), name) for name in ("digits", "pacs")]
     assert merge_runs(runs) == runs
     table = ranking_table(runs)
-    assert table is not None and table.columns == ("Average rank", "IQM lead", "digits", "pacs")
+    assert table is not None and table.columns == (
+        "Average rank",
+        "IQM lead",
+        "Within 1 point",
+        "digits",
+        "pacs",
+    )
     assert [(row.label, row.method, row.entries[0].text) for row in table.rows] == [
         ("FedLSA", "fedlsa", "1.00"),
         ("FedProx", "fedprox", "2.00"),
         ("FedAvg", "fedavg", "3.00"),
     ]
-    assert [entry.text for entry in next(table.rows).entries[2:]] == ["70.50", "70.50"]
+    assert [entry.text for entry in next(table.rows).entries[2:]] == ["100 %", "70.50", "70.50"]
     notes = " ".join(note.text for note in table.footnotes)
     # two datasets: Friedman's statistic is 4, p = exp(−2) = 0.135; 2.343 · sqrt(12 / 12) = 2.34
     assert "finds no difference at 0.05 (p = 0.135)" in notes and "average ranks: 2.34." in notes
