@@ -1,168 +1,99 @@
-"""What a search may try: for every method its default, its paper's grid and a wide range, side by side.
+"""The search space of every method.
 
 One file per method: `hyperparameters` are the method's own, `training` are keys of the suite's training
-section, the same for every method so that all are tuned alike. A file is checked against the method itself.
+section. A file is checked against the method itself. For a method without a file, a space is derived from its
+fields (`derived.py`).
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from bench.config.cell import Training
-from bench.errors import UserError, nearest
-from bench.suite.methods import METHODS
+from bench.errors import UserError
+from bench.suite.methods import AROUND, METHODS, WRAPPERS
 from bench.suite.yaml_files import read_mapping
-from bench.validation import validated, validated_union
+from bench.validation import validated
+from search_spaces.checks import check_space
+from search_spaces.derived import derived_space
+from search_spaces.model import Space
+
+if TYPE_CHECKING:
+    from methods.base import FedAlgorithm
 
 FOLDER = Path(__file__).parent
-KINDS = ("uniform", "log_uniform", "int", "choice")
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Distribution(_Frozen):
-    """`{log_uniform: [0.001, 1.0]}`: what to draw from, and its lower and upper end (or all the choices)."""
-
-    kind: Literal["uniform", "log_uniform", "int", "choice"]
-    values: tuple[Any, ...] = Field(min_length=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_kind(cls, raw: Any) -> Any:
-        if not (isinstance(raw, Mapping) and len(raw) == 1 and set(raw) <= set(KINDS)):
-            raise ValueError(f"give exactly one of {', '.join(KINDS)} with a list")
-        [(kind, values)] = raw.items()
-        return {"kind": kind, "values": values}
-
-    @model_validator(mode="after")
-    def _is_a_range(self) -> Distribution:
-        if self.kind == "choice":
-            return self
-        number = int if self.kind == "int" else (int, float)
-        if len(self.values) != 2 or not all(_is_number(end, number) for end in self.values):
-            raise ValueError(
-                f"{self.kind} needs a lower and an upper {'integer' if number is int else 'number'}"
-            )
-        low, high = self.values
-        if not low < high:
-            raise ValueError("the lower end must be below the upper one")
-        if self.kind == "log_uniform" and low <= 0:
-            raise ValueError("the ends of log_uniform must be above 0")
-        return self
-
-    def covers(self, value: Any) -> bool:
-        if self.kind == "choice":
-            return value in self.values
-        low, high = self.values
-        return _is_number(value, (int, float)) and low <= value <= high
-
-
-class Parameter(_Frozen):
-    default: Any
-    paper: tuple[Any, ...] = Field(min_length=1)
-    """The values that the method's authors tried, or took without saying what they tried."""
-    wide: Distribution
-    partitions: tuple[str, ...] = ()
-    """Those under which the parameter does anything; none named: all."""
-
-    def matters(self, partition: str) -> bool:
-        return not self.partitions or partition in self.partitions
-
-    @model_validator(mode="after")
-    def _default_can_be_found(self) -> Parameter:
-        if not self.wide.covers(self.default):
-            raise ValueError(f"the default {self.default} is outside of the wide distribution")
-        return self
-
-    def extremes(self) -> Iterator[Any]:
-        """Every value that must be allowed if all of the space is."""
-        yield from (self.default, *self.paper, *self.wide.values)
-
-
-class Space(_Frozen):
-    method: str
-    hyperparameters: dict[str, Parameter] = {}
-    training: dict[str, Parameter]
-    """Dotted keys of the suite's training section."""
 
 
 def load_space(method: str, folder: Path = FOLDER) -> Space:
-    """The search space of a method, every value of which the method accepts.
+    """The search space of a method, every value of which the method accepts; derived if it has no file.
 
-    A method around another one, `outer+inner`, has the keys of both: the inner one's begin with `inner.`.
+    A method around another one, `outer+inner`, has the keys of both: the inner one's begin with `inner.`. The
+    optimiser is the inner one's.
     """
+    method = METHODS.resolve(method)
     kind = METHODS.load(method)
-    outer, plus, inner = method.partition("+")
-    space = _read_space(outer, kind, folder)
+    outer, plus, inner = method.partition(AROUND)
+    space = _own_space(outer, kind, folder)
     if not plus:
         return space
-    nested = {f"inner.{key}": value for key, value in load_space(inner, folder).hyperparameters.items()}
-    return space.model_copy(update={"method": method, "hyperparameters": space.hyperparameters | nested})
+    inside = load_space(inner, folder)
+    nested = {f"inner.{key}": value for key, value in inside.hyperparameters.items()}
+    return Space(method=method, hyperparameters=space.hyperparameters | nested, training=inside.training)
 
 
-def _read_space(method: str, kind: type[BaseModel], folder: Path) -> Space:
-    file = folder / f"{method}.yaml"
+def space_file(method: str, folder: Path = FOLDER) -> Path | None:
+    """The file with the space of a method or wrapper: in the folder, or beside the class; None: none."""
+    for file in _places(method, folder):
+        if file.is_file():
+            return file
+    return None
+
+
+def note_on_derivation(method: str, folder: Path = FOLDER) -> str:
+    """One sentence that the space is derived, and how to write it down; empty if it is read from a file."""
+    method = METHODS.resolve(method)
+    inmost = METHODS.inmost(method)
+    if space_file(inmost, folder):
+        return ""
+    file = _source_file(METHODS.load(inmost))
+    how = f"; write it down with `bench new space {_shown(file)}`" if file and METHODS.is_own(inmost) else ""
+    return f"derived from the fields of {inmost}{how}"
+
+
+def _own_space(method: str, kind: type[FedAlgorithm], folder: Path) -> Space:
+    """Without what a method inside adds."""
+    file = space_file(method, folder)
+    if file is None:
+        return derived_space(method, kind)
     where = f"search space {file.name}"
-    beside = _beside(kind, file.name)
-    if not file.is_file() and beside and beside.is_file():  # of a method that another package brings along
-        file = beside
-    if not file.is_file():
-        place = beside or file.name
-        raise UserError(f"method '{method}' has no search space; write {place}, as in CONTRIBUTING.md")
-    raw = read_mapping(file, "the keys method, hyperparameters and training")
-    space = validated(Space, raw, where)
+    space = validated(Space, read_mapping(file, "the keys method, hyperparameters and training"), where)
     if space.method != method:
         raise UserError(f"{where} is for method '{space.method}': name the file after its method")
-    for key, parameter in space.hyperparameters.items():
-        _check_hyperparameter(kind, key, parameter, where)
-    for key, parameter in space.training.items():
-        for value in parameter.extremes():
-            _check_training(key, value, f"{where}, training")
+    if space.training and method in WRAPPERS.names():
+        raise UserError(f"{where}: the method inside has the optimiser; write 'training: {{}}'")
+    check_space(space, kind, where)
     return space
 
 
-def _beside(kind: type[BaseModel], name: str) -> Path | None:
-    """A file of this name beside the one that defines the class; None for a class from a notebook."""
+def _places(method: str, folder: Path) -> Iterator[Path]:
+    name = f"{method}.yaml"
+    yield folder / name
+    kind = WRAPPERS.load(method) if method in WRAPPERS.names() else METHODS.load(method)
+    if source := _source_file(kind):  # of a method that a user or another package brings along
+        yield source.with_name(name)
+
+
+def _shown(file: Path) -> str:
+    """The path as a user would type it."""
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
+
+
+def _source_file(kind: type[FedAlgorithm]) -> Path | None:
+    """The file that defines the class; None for a class from a notebook."""
     try:
-        return Path(inspect.getfile(kind)).with_name(name)
+        return Path(inspect.getfile(kind))
     except (TypeError, OSError):
         return None
-
-
-def _check_hyperparameter(kind: type[BaseModel], key: str, parameter: Parameter, where: str) -> None:
-    if key not in kind.model_fields:
-        raise UserError(f"{where}: unknown hyperparameter '{key}'; {nearest(key, kind.model_fields)}")
-    own = kind.model_fields[key].default
-    if parameter.default != own:
-        raise UserError(f"{where}: the default of {key} is {own} in the method but {parameter.default} here")
-    for value in parameter.extremes():
-        validated(kind, {key: value}, where)
-
-
-def _check_training(key: str, value: Any, where: str) -> None:
-    from methods.core.optimisers import Optimiser
-
-    section: dict[str, Any] = {
-        "rounds": 1,
-        "epochs": 1,
-        "batch_size": 1,
-        "optimiser": {"name": "sgd", "lr": 1.0},
-    }
-    *path, last = key.split(".")
-    target = section
-    for part in path:
-        target = target.setdefault(part, {})
-    target[last] = value
-    validated(Training, section, where)
-    validated_union(Optimiser, section["optimiser"], f"{where}: optimiser")
-
-
-def _is_number(value: Any, kind: type | tuple[type, ...]) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

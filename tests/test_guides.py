@@ -10,6 +10,7 @@ import pytest
 import bench
 from bench.cli.templates import METHOD
 from bench.contract.rules import RULES
+from search_spaces.spaces import load_space
 from tests.kit.places import REPOSITORY
 
 FEDPROX = (REPOSITORY / "methods" / "fedprox.py").read_text(encoding="utf-8")
@@ -46,6 +47,17 @@ def test_the_method_in_the_guide_passes_the_contract(tmp_path: Path, monkeypatch
     file.write_text(text, encoding="utf-8")
     report = bench.check(str(file))
     assert report.passed, str(report)
+
+
+def test_the_search_space_in_the_guide_is_one_of_the_method_in_the_guide(tmp_path: Path) -> None:
+    page = guide("CONTRIBUTING.md")
+    (code,) = [block for block in blocks(page) if "(FedAvg)" in block]
+    (space,) = [
+        block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "log_uniform" in block
+    ]
+    (tmp_path / "small_features.py").write_text(code, encoding="utf-8")
+    (tmp_path / "small_features.yaml").write_text(space, encoding="utf-8")
+    assert load_space(str(tmp_path / "small_features.py")).hyperparameters["lam"].paper == (0.01, 0.1)
 
 
 def test_every_rule_refers_to_a_heading_of_the_guide() -> None:

@@ -41,6 +41,7 @@ def _show_method(request: ShowRequest, console: BenchConsole) -> None:
     from rich.table import Table
 
     from bench.method_pages.method_info import method_info
+    from search_spaces.spaces import note_on_derivation
 
     info = method_info(request.name)
     console.print(info.text, markup=False, highlight=False)
@@ -55,6 +56,8 @@ def _show_method(request: ShowRequest, console: BenchConsole) -> None:
             each.name, each.default, each.allowed, each.paper, each.searched or "not searched", each.meaning
         )
     console.print(grid)
+    if note := note_on_derivation(request.name):
+        console.say(f"search ranges: {note}")
 
 
 def _show_partition(request: ShowRequest, console: BenchConsole) -> None:

@@ -43,7 +43,8 @@ def method_text() -> str:
 METHOD = Template(
     ".py",
     method_text(),
-    "bench check FILE, then bench run --suite quickstart_cnn --methods fedavg,FILE",
+    "bench check FILE, then bench run --suite quickstart_cnn --methods fedavg,FILE; to tune it, bench tune "
+    "--suite quickstart_cnn --methods FILE (bench new space FILE writes down what is searched)",
 )
 
 DATASET = Template(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bench.cli import options
 from bench.cli.request_options import LISTED, command_of
-from bench.search.request import TuneRequest
+from bench.search.request import ALL, TuneRequest
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,9 +42,8 @@ def _command_that_uses(outcome: TuneOutcome, request: TuneRequest) -> str:
     from bench.search.tuned import FOLDER
 
     command = f"bench run --suite {request.suite} --tuned"
-    rows = [entry for search in outcome.searches for entry in search.suite.methods]
-    if [entry.name for entry in rows] != [entry.name for entry in request.loaded.methods]:
-        command += f" --methods {shlex.quote(','.join(entry.label or entry.name for entry in rows))}"
+    if list(request.methods) != [ALL]:  # as they were given: a file of one's own is known by its path only
+        command += f" --methods {shlex.quote(','.join(request.methods))}"
     return command if request.tuned_dir == FOLDER else f"{command} --tuned-dir {request.tuned_dir}"
 
 

@@ -12,7 +12,7 @@ from bench.search.space import describe_distribution
 from reports.site import Hyperparameter
 
 if TYPE_CHECKING:
-    from search_spaces.spaces import Parameter
+    from search_spaces.model import Parameter
 
 BOUNDS = {
     "minimum": "≥ {}",
@@ -33,7 +33,7 @@ def hyperparameters_of(name: str, kind: type[BaseModel]) -> tuple[Hyperparameter
             default=_default(field.default),
             meaning=" ".join((field.description or "").split()),
             allowed=allowed(schema["properties"][key], schema),
-            paper=_described(searched, key, lambda each: ", ".join(map(_text, each.paper))),
+            paper=_described({name: each for name, each in searched.items() if each.paper}, key, _printed),
             searched=_described(searched, key, lambda each: describe_distribution(each.wide)),
         )
         for key, field in kind.model_fields.items()
@@ -75,6 +75,11 @@ def _described(searched: dict[str, Parameter], key: str, words: Any) -> str:
     within = f"{key}."
     inside = {name.removeprefix(within): each for name, each in searched.items() if name.startswith(within)}
     return ", ".join(f"{name}: {words(each)}" for name, each in inside.items())
+
+
+def _printed(parameter: Parameter) -> str:
+    """The paper's values and where they are printed."""
+    return f"{', '.join(map(_text, parameter.paper))} — {parameter.source}"
 
 
 def _default(value: Any) -> str:

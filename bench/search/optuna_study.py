@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.search.journal import Trial
 from bench.search.space import SearchSpace, Values, rounded
-from search_spaces.spaces import Distribution
+from search_spaces.model import Distribution
 
 if TYPE_CHECKING:
     import optuna

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from bench.config.cell import CellConfig, identity
 from bench.errors import UserError, nearest
 from bench.suite.methods import own_optimiser
-from search_spaces.spaces import Distribution, load_space
+from search_spaces.model import Distribution
+from search_spaces.spaces import load_space, note_on_derivation
 
 DIGITS = 4
 """Significant digits of a drawn number: readable in a file, and precise enough."""
@@ -28,6 +29,10 @@ class SearchSpace:
     domains: Mapping[str, Distribution]
     default: Values
     """The suite's own values of the same keys."""
+    kept: Sequence[str] = ()
+    """Keys of the method's space that are not searched, so they keep the suite's own value."""
+    note: str = ""
+    """Where the space comes from, if not from a file."""
 
     @property
     def size(self) -> int | None:
@@ -58,7 +63,7 @@ class SearchSpace:
     def limited_to(self, keys: Collection[str]) -> SearchSpace:
         """The space of these keys only."""
         domains = {key: domain for key, domain in self.domains.items() if key in keys}
-        return SearchSpace(self.name, domains, {key: self.default[key] for key in domains})
+        return replace(self, domains=domains, default={key: self.default[key] for key in domains})
 
     def corners(self) -> Iterator[Values]:
         """The ends of every range and all choices, one key at a time."""
@@ -71,7 +76,7 @@ def search_space(
 ) -> SearchSpace:
     """The method's space of this name; a sweep replaces the distribution of a key.
 
-    Keys with a single value are left out, so they keep the suite's own value.
+    A key with a single value keeps the suite's own one, and so does a key for which the paper prints none.
     """
     space = load_space(method)
     for key in space.training:
@@ -80,22 +85,30 @@ def search_space(
                 f"search space {method}.yaml: training.{key} is the same for all methods of a table and "
                 "cannot be chosen for one; only keys of training.optimiser can"
             )
-    domains = {
-        key: parameter.wide if name == "wide" else _choice(parameter.paper)
+    offered = {
+        key: parameter.wide if name == "wide" else _choice(parameter.paper) if parameter.paper else None
         for key, parameter in {**space.hyperparameters, **space.training}.items()
         if parameter.matters(default_config.partition.name)
     }
-    domains |= {key: _choice(values) for key, values in sweeps.items()}
-    domains = {key: domain for key, domain in domains.items() if len(domain.values) > 1}
+    offered |= {key: _choice(values) for key, values in sweeps.items()}
+    domains = {key: domain for key, domain in offered.items() if domain and len(domain.values) > 1}
     settings = dict(default_config.method.hyperparameters)
     settings["optimiser"] = own_optimiser(method, settings) or default_config.training.optimiser
-    return SearchSpace(name, domains, {key: _at(settings, key, method) for key in domains})
+    return SearchSpace(
+        name,
+        domains,
+        default={key: _at(settings, key, method) for key in domains},
+        kept=tuple(key for key in offered if key not in domains),
+        note=note_on_derivation(method),
+    )
 
 
 def describe(space: SearchSpace) -> str:
-    """The space in words, such as `lam 0.001–1 log, tau 0.1/0.2`."""
+    """The space in words, such as `lam 0.001–1 log, tau 0.1/0.2; optimiser.lr as in the suite`."""
     parts = [f"{key} {describe_distribution(each)}" for key, each in space.domains.items()]
-    return ", ".join(parts) or "nothing to choose"
+    nothing = "nothing to choose" + (": the paper prints no grid" if space.name == "paper" else "")
+    kept = f"{', '.join(space.kept)} as in the suite" if space.kept else ""
+    return "; ".join(filter(None, [", ".join(parts) or nothing, kept, space.note]))
 
 
 def describe_distribution(distribution: Distribution) -> str:

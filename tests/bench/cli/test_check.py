@@ -119,6 +119,19 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "mine.py").read_text() == "precious"
 
 
+def test_the_space_of_a_method_is_written_beside_it(tmp_path: Path) -> None:
+    call_bench("new", "method", "mine", "--dir", tmp_path)
+    done = call_bench("new", "space", tmp_path / "mine.py")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0] == f"wrote {tmp_path / 'mine.yaml'}"
+    assert "bench tune --suite quickstart_cnn --methods" in " ".join(done.out.split())
+    assert_one_sentence(call_bench("new", "space", tmp_path / "mine.py"), "mine.yaml is already there")
+    assert_one_sentence(
+        call_bench("new", "space", tmp_path / "mine.py", "--dir", tmp_path), "leave out --dir"
+    )
+    assert_one_sentence(call_bench("new", "space", "fedprox"), "'fedprox' is not the file of a method")
+
+
 def test_all_names_every_registered_method() -> None:
     from bench.cli.check import registered
 

@@ -117,8 +117,15 @@ def test_a_shown_method_has_its_paper_and_all_hyperparameters(name: str) -> None
 def test_fedlsa_is_shown_with_the_values_of_its_lambda() -> None:
     row = re.search(r"^ lam .*$", printed("show", "method", "fedlsa"), re.MULTILINE)
     assert row is not None
-    for part in ("0.7", "a number ≥ 0", "0.1, 0.7", "0.001–1.0 log", "λ, the weight of the compactness loss"):
+    for part in ("0.7", "a number ≥ 0", "0.1, 0.7 — the paper's picks", "0.001–10.0 log", "λ, the weight of"):
         assert part in row[0]
+
+
+def test_a_shown_method_of_ones_own_says_where_its_ranges_come_from(tmp_path: Path) -> None:
+    call_bench("new", "method", "mine", "--dir", tmp_path)
+    text = printed("show", "method", str(tmp_path / "mine.py"))
+    assert re.search(r"^ mu .* 0\.001–0\.1 log ", text, re.MULTILINE)
+    assert "search ranges: derived from the fields of mine" in text
 
 
 def test_a_shown_partition_counts_the_samples_of_every_client() -> None:

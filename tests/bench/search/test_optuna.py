@@ -11,7 +11,7 @@ import pytest
 from bench.search.journal import Outcome, Trial
 from bench.search.space import SearchSpace
 from bench.search.suggest import suggest
-from search_spaces.spaces import Distribution
+from search_spaces.model import Distribution
 
 SPACE = SearchSpace(
     "wide",

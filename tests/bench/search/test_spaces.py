@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.cli.templates import METHOD
 from bench.errors import UserError
 from bench.search.checks import check_search
 from bench.search.journal import Outcome, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.plan import Search, searches_of
+from bench.search.preview import preview
 from bench.search.request import TuneRequest
-from bench.search.space import SearchSpace, search_space
+from bench.search.space import SearchSpace, describe, search_space
 from bench.search.suggest import suggest
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.model import Suite
 from bench.suite.planning import plan_cells
 from bench.suite.sweep_cells import row_settings
-from search_spaces.spaces import Distribution
+from search_spaces.model import Distribution
+from search_spaces.writing import write_space
 from tests.kit.cli import TINY
 from tests.kit.tune import one_search, suite
 
@@ -55,9 +58,38 @@ def test_the_wide_space_has_ranges_and_the_suites_own_values_as_default() -> Non
 
 
 def test_a_key_with_one_value_in_the_paper_keeps_the_suites_value() -> None:
-    found = space_of("fedprox", "paper")
-    assert list(found.domains) == ["mu"]
-    assert found.size == 4
+    found = space_of("fedsr", "paper")
+    assert (list(found.domains), found.kept) == (["cmi"], ("l2r", "optimiser.lr"))
+    assert found.size == 2
+    assert describe(found) == "cmi 0.0005/0.001; l2r, optimiser.lr as in the suite"
+
+
+def test_where_the_paper_prints_nothing_nothing_is_searched() -> None:
+    found = space_of("fedavg", "paper")
+    assert not found.domains
+    assert describe(found) == "nothing to choose: the paper prints no grid; optimiser.lr as in the suite"
+    assert suggest("random", found, 0, 0, []) == {}
+    assert suggest("random", found, 0, 1, [Trial(0, {})]) is None
+    assert list(space_of("fedavg", "paper", {"optimiser.lr": [0.1, 1.0]}).domains) == ["optimiser.lr"]
+
+
+def test_a_file_of_ones_own_can_be_tuned(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(METHOD.filled("mine"), encoding="utf-8")
+    request = TuneRequest(suite="quickstart_cnn", methods=(str(mine),), trials=3, out=tmp_path / "runs")
+    (found,) = searches_of(request)
+    assert found.method == "mine"
+    assert list(found.space.domains) == ["mu", "optimiser.lr"]
+    (cell,) = found.cells({"mu": 0.02, "optimiser.lr": 0.5})
+    assert cell.config.method.hyperparameters["mu"] == 0.02
+    *_, line = preview([found], request.limits())
+    assert line.startswith(
+        "  Mine: mu 0.001–0.1 log, optimiser.lr 0.0001–1.0 log; derived from the fields of"
+    )
+    assert line.endswith(f"write it down with `bench new space {mine}`")
+    write_space(mine)
+    *_, line = preview(searches_of(request), request.limits())
+    assert "derived" not in line
 
 
 def test_a_sweep_takes_the_place_of_a_distribution() -> None:
