@@ -5,8 +5,8 @@ on features z of a frozen encoder, the rows of X_k, with one-hot labels Y_k. Cli
 round 1 (recorded as round 0), C_k = X_kᵀX_k + γI and their own solution W_k = C_k⁻¹X_kᵀY_k. Server (the
 paper's absolute aggregation law): W = (Σ_k C_k)⁻¹ Σ_k C_kW_k. This is ridge regression with λ = Kγ, so the
 Kγ of the K clients is taken out of Σ_k C_k again: W = (Σ_k X_kᵀX_k)⁺ Σ_k X_kᵀY_k, least squares on all
-samples however they are spread, and Fed3R's W before its columns are normalised for λ → 0. Prediction: zᵀW. In
-the rounds nothing is sent and nothing changes.
+samples however they are spread, and for λ → 0 Fed3R's W before its columns are normalised. Prediction: zᵀW.
+In the rounds nothing is sent and nothing changes.
 
 All of this is in double precision. C_k is symmetric, so only its upper triangle, row by row, travels. The
 public code also sends C_k⁻¹, adds clients pair by pair, which gives the same, and takes out γ times the

@@ -65,8 +65,9 @@ class Agnostic(FedAvg):
             parts = parts if sum(parts) > 0 else [1.0] * len(parts)
             models = [reply.content["model"] for reply in replies]
             model = weighted_sum(models, [part / sum(parts) for part in parts])
+        losses = torch.stack([reply.content["loss"] for reply in replies])
         raised: Tensor = server["shares"].clone()
-        raised[taking_part] += self.step * torch.stack([reply.content["loss"] for reply in replies]).to(raised)
+        raised[taking_part] += self.step * losses.to(raised)
         mean = model if rounds == 1 else server["mean"] + (model - server["mean"]) / int(rounds)
         return {"model": model, "mean": mean, "shares": onto_simplex(raised), "rounds": rounds}
 

@@ -40,10 +40,8 @@ class DeepAFL(OneRound):
 
     layers: int = Field(default=5, ge=0)
     """T, the number of residual blocks; 5 in the public code, 20 in its script."""
-    width: int = Field(default=512, ge=1)
-    """The width of X; 128 in the public code, 1024 in its script."""
-    features: int = Field(default=512, ge=1)
-    """The width of F, the random features of a block; 512 in the public code, 1024 in its script."""
+    layer_width: int = Field(default=512, ge=1)
+    """The width of X and of F; F's is 512 in the public code and X's 128, both are 1024 in its script."""
     lam: float = Field(default=1e-4, gt=0)
     """λ, the ridge of the classifiers; 10⁻⁴ in the public code, 1 in its script."""
     block_lam: float = Field(default=1e-4, gt=0)
@@ -52,7 +50,8 @@ class DeepAFL(OneRound):
     """σ of the random features F; tanh in the public code, GELU in its script. That of X_0 is tanh."""
 
     def server(self, task: Task) -> State:
-        shapes = {"blocks": (self.layers, self.features, self.width), "weights": (self.width, task.classes)}
+        width = self.layer_width
+        shapes = {"blocks": (self.layers, width, width), "weights": (width, task.classes)}
         return {
             name: torch.zeros(shape, dtype=torch.float64, device=task.device)
             for name, shape in shapes.items()
@@ -64,14 +63,14 @@ class DeepAFL(OneRound):
     def represented(self, task: Task, x: Tensor, blocks: Sequence[Tensor] | Tensor) -> Tensor:
         """X after these blocks."""
         z = task.embed(task.initial, x).double()
-        represented = torch.tanh(random_layer(task, z, self.width, 0))
+        represented = torch.tanh(random_layer(task, z, self.layer_width, 0))
         for number, block in enumerate(blocks):
             represented = represented + self.random_features(task, represented, number) @ block
         return represented
 
     def random_features(self, task: Task, represented: Tensor, number: int) -> Tensor:
         """F of a block."""
-        return ACTIVATIONS[self.activation](random_layer(task, represented, self.features, number + 1))
+        return ACTIVATIONS[self.activation](random_layer(task, represented, self.layer_width, number + 1))
 
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         scores: Tensor = self.represented(task, x, server["blocks"]) @ server["weights"]
@@ -123,7 +122,7 @@ class LayerUp:
     def finish(self, task: Task, server: State) -> State:
         if "sums" not in server:
             return server
-        products, width = server["sums"]["products"], self.method.width
+        products, width = server["sums"]["products"], self.method.layer_width
         gram = symmetric(server["sums"]["gram"], len(products))
         weights = ridge_solution(gram[:width, :width], products[:width], self.method.lam)
         blocks = server["blocks"].clone()

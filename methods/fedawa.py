@@ -8,9 +8,9 @@ logarithm of the clients' shares n_k/n, where λ is FedAvg's. (Kept is s_k − l
 softmax does not see a common constant.) The distances are over the trained parameters; buffers are averaged
 by λ, too. Steps are those of Adam, started again every round, with the public code's rate and betas.
 
-The public code differs: it begins at s = n_k/n, so that λ is almost uniform and the sizes of clients are lost;
-averages with λ as it was before the last step; and with partial participation gives a client the s of
-whichever client stood at its place in the round before. The distances are its own.
+The public code differs: it begins at s = n_k/n, so that λ is almost uniform and the sizes of clients are
+lost; averages with λ as it was before the last step; and with partial participation gives a client the s of
+whichever client stood at its place in the round before. Which distances are taken is as it has them.
 
 One step of Adam changes every s_k by its rate, 0.001, whatever the gradient, so that with the defaults a
 client's weight changes by at most 0.2 % a round, and the method stays close to FedAvg: more steps or a larger
