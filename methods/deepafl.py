@@ -19,7 +19,7 @@ thousands of samples: with few, λ = 10⁻⁴ overfits, and λ belongs in the se
 20 blocks of width 1024, GELU, λ = 1 and λ_Δ = 0.05.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +31,11 @@ from methods.base import Batches, Message, Prelude, Reply, State, Task
 from methods.shared.one_round import OneRound
 from methods.shared.regression import added, one_hot, ridge_solution, symmetric, triangle
 
-ACTIVATIONS = {"tanh": torch.tanh, "gelu": torch.nn.functional.gelu, "relu": torch.relu}
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "gelu": torch.nn.functional.gelu,
+    "relu": torch.relu,
+}
 
 
 class DeepAFL(OneRound):
@@ -83,7 +87,8 @@ def random_layer(task: Task, x: Tensor, width: int, number: int) -> Tensor:
     inputs = x.shape[1]
     drawn = torch.rand(inputs + 1, width, generator=draw, dtype=x.dtype).to(x.device)
     scaled = (2 * drawn - 1) / inputs**0.5
-    return x @ scaled[:-1] + scaled[-1]
+    moved: Tensor = x @ scaled[:-1] + scaled[-1]
+    return moved
 
 
 def block_solution(gram: Tensor, products: Tensor, weights: Tensor, lam: float) -> Tensor:
@@ -91,7 +96,8 @@ def block_solution(gram: Tensor, products: Tensor, weights: Tensor, lam: float) 
     values, vectors = torch.linalg.eigh(gram)
     class_values, class_vectors = torch.linalg.eigh(weights @ weights.T)
     turned = vectors.T @ products @ weights.T @ class_vectors
-    return vectors @ (turned / (values[:, None] * class_values + lam)) @ class_vectors.T
+    solution: Tensor = vectors @ (turned / (values[:, None] * class_values + lam)) @ class_vectors.T
+    return solution
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def disagreement(task: Task, model: Tree, models: Sequence[Tree]) -> Callable[[T
     def cost(weights: Tensor) -> Tensor:
         weights = weights.to(vectors)
         apart = (vectors - weights @ vectors).norm(dim=1)
-        return weights @ (apart + turned)
+        total: Tensor = weights @ (apart + turned)
+        return total
 
     return cost

@@ -43,8 +43,10 @@ def test_a_step_moves_a_crowded_pair_apart() -> None:
     z = torch.tensor([[1.0, 0.0], [0.9, 0.1]], requires_grad=True)
     METHOD.contrast(z, Batch(z, torch.tensor([0, 0]))).backward()
     assert z.grad is not None
-    cosines = [torch.cosine_similarity(*at, dim=0) for at in (z.detach(), (z - 0.01 * z.grad).detach())]
-    assert cosines[1] < cosines[0]
+    before, after = z.detach(), (z - 0.01 * z.grad).detach()
+    assert torch.cosine_similarity(after[0], after[1], dim=0) < torch.cosine_similarity(
+        before[0], before[1], dim=0
+    )
 
 
 def test_a_sample_by_itself_and_padding_have_no_contrast() -> None:

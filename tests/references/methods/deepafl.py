@@ -14,7 +14,10 @@ from torch import Tensor
 
 from tests.references.plain import Case, FedAvg
 
-SIGMA = {"tanh": np.tanh, "gelu": lambda x: x * (1 + np.vectorize(erf)(x / np.sqrt(2))) / 2}
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    bent: np.ndarray = x * (1 + np.vectorize(erf)(x / np.sqrt(2))) / 2
+    return bent
 
 
 class Reference(FedAvg):
@@ -30,7 +33,7 @@ class Reference(FedAvg):
         self.deltas: list[np.ndarray] = []
         self.w = self.ridge(x, y)
         for layer in range(self.settings["layers"]):
-            f = SIGMA[self.settings["activation"]](self.random(x, layer + 1))
+            f = self.bent(self.random(x, layer + 1))
             # vec(FΔW) = (Wᵀ ⊗ F) vec(Δ), with the columns of Δ below each other.
             system = np.kron(self.w.T, f)
             lam = self.settings["block_lam"] * np.eye(system.shape[1])
@@ -51,6 +54,9 @@ class Reference(FedAvg):
         drawn: np.ndarray = (2 * numbers - 1) / np.sqrt(x.shape[1])
         return np.hstack([x, np.ones((len(x), 1))]) @ drawn
 
+    def bent(self, x: np.ndarray) -> np.ndarray:
+        return gelu(x) if self.settings["activation"] == "gelu" else np.tanh(x)
+
     def first(self, z: Tensor) -> np.ndarray:
         return np.tanh(self.random(z.numpy(), 0))
 
@@ -63,7 +69,7 @@ class Reference(FedAvg):
     def predict(self, x: Tensor) -> Tensor:
         here = self.first(x)
         for layer, delta in enumerate(self.deltas):
-            here = here + SIGMA[self.settings["activation"]](self.random(here, layer + 1)) @ delta
+            here = here + self.bent(self.random(here, layer + 1)) @ delta
         return torch.from_numpy(here @ self.w)
 
     def server_state(self) -> dict[str, Tensor]:
