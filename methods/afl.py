@@ -32,7 +32,7 @@ class AFL(OneRound):
     stacks_predictions = False
 
     gamma: float = Field(default=1.0, gt=0)
-    """γ, the ridge of every client's own solution; 1 as in the paper. It matters only with `keep_ridge`."""
+    """γ, the ridge of every client's own solution; 1 in the public script. Matters only with `keep_ridge`."""
     keep_ridge: bool = False
     """Leave Kγ in, which is ridge regression with λ = Kγ; the paper takes it out."""
     bias: bool = False

@@ -13,8 +13,9 @@ lost; averages with λ as it was before the last step; and with partial particip
 whichever client stood at its place in the round before. Which distances are taken is as it has them.
 
 One step of Adam changes every s_k by its rate, 0.001, whatever the gradient, so that with the defaults a
-client's weight changes by at most 0.2 % a round, and the method stays close to FedAvg: more steps or a larger
-rate show what the objective does. No `server_steps` is FedAvg exactly. How far s has moved is recorded.
+client's weight changes by at most 0.2 % a round, and the method stays close to FedAvg. That is needed: with
+all weight on one client τ is its τ_k, and the objective almost 0. Many steps or a large rate end there, with
+the model of a single client. No `server_steps` is FedAvg exactly. How far s has moved is recorded.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -13,9 +13,11 @@ the encoder's output and the projector's, in a model that has one. Small batches
 to contrast; one of a single sample has no contrast at all.
 
 Deviations of the public code: of every sample's pairs it takes only the least similar one of its class and
-the two most similar ones of others; its penalty, whose form is the one above, is about that single pair and
-is therefore 0 unless even the least similar pair is above λ. It also clips gradients to the length 10, which
-belongs to the suite's optimiser here.
+the two most similar ones of others; its penalty, whose form is taken over here for all pairs, is about that
+single pair and is therefore 0 unless even the least similar pair is above λ.
+
+With so small a τ, gradients are large in the first rounds. The public code clips them to the length 10, which
+belongs to the optimiser here: give it `clip_norm: 10`. Without it a small CNN may die, and stay at chance.
 """
 
 from pydantic import Field
@@ -31,13 +33,13 @@ class FedRCL(FedAvg):
     neutral = {"mu": 0.0}
 
     mu: float = Field(default=1.0, ge=0)
-    """μ, the weight of the contrast; 1 as in the paper, which has no letter for it."""
+    """μ, the weight of the contrast; 1 in the public code."""
     beta: float = Field(default=1.0, ge=0)
-    """β, the weight of the penalty; 1 as in the paper."""
+    """β, the weight of the penalty; 1 in the public code."""
     threshold: float = Field(default=0.7, ge=-1, le=1)
-    """λ, the similarity from which on pairs of a class are pushed apart; 0.7 as in the paper."""
+    """λ, the similarity from which on pairs of a class are pushed apart; 0.7 in the public code."""
     temperature: float = Field(default=0.05, gt=0)
-    """τ, the temperature; 0.05 as in the paper."""
+    """τ, the temperature; 0.05 in the public code."""
 
     def check(self, task: Task) -> None:
         if self.mu:

@@ -160,6 +160,13 @@ def test_weights_move_to_the_clients_that_agree() -> None:
     assert server["moved"].tolist() == pytest.approx([0.01, 0.01, -0.01], rel=1e-4)
 
 
+def test_many_steps_end_with_the_model_of_a_single_client() -> None:
+    task = mlp_task()
+    replies = replies_along(task, [1.0, 1.1, -1.0], [10, 10, 10])
+    model = after(FedAWA(server_steps=500, server_lr=0.1), task, replies)["model"]
+    assert min(float((model - each.content["model"]).norm()) for each in replies) < 0.01
+
+
 def test_weights_begin_at_those_of_fedavg() -> None:
     task = mlp_task()
     replies = replies_along(task, [1.0, 0.5, -1.0], [5, 30, 15])
