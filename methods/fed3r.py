@@ -23,6 +23,7 @@ from torch import Tensor
 from methods.base import Batches, Message, Prelude, Reply, State, Task
 from methods.shared.one_round import OneRound
 from methods.shared.preludes import Upload
+from methods.shared.regression import added, one_hot, ridge_solution, symmetric, triangle, with_one
 
 
 class Fed3R(OneRound):
@@ -54,12 +55,11 @@ class Fed3R(OneRound):
             phase = 2 * math.pi * torch.rand(self.random_features, generator=draw, dtype=z.dtype)
             turned = z @ omega.to(z.device) / self.bandwidth + phase.to(z.device)
             z = math.sqrt(2 / self.random_features) * turned.cos()
-        return torch.cat([z, z.new_ones(len(z), 1)], dim=1)
+        return with_one(z)
 
     def solved(self, gram: Tensor, products: Tensor) -> Tensor:
         """W from A and b."""
-        ridge = self.lam * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-        weights: Tensor = torch.linalg.solve(gram + ridge, products)
+        weights = ridge_solution(gram, products, self.lam)
         if not self.normalise:
             return weights
         lengths = weights[:-1].norm(dim=0)
@@ -81,21 +81,14 @@ class SumsUp(Upload):
         own = batches.all()
         with task.evaluation():
             z = self.method.features(task, own.x)
-        one_hot = torch.nn.functional.one_hot(own.y, task.classes).to(z.dtype)
-        rows, columns = torch.triu_indices(z.shape[1], z.shape[1], device=z.device)
-        return {"gram": (z.T @ z)[rows, columns], "products": z.T @ one_hot}, {}
+        return {"gram": triangle(z.T @ z), "products": z.T @ one_hot(own.y, task.classes)}, {}
 
     def fold(self, task: Task, server: State, reply: Reply) -> State:
-        sums = {key: reply.content[key] for key in ("gram", "products")}
-        before = server.get("sums")
-        return server | {"sums": sums if before is None else {key: before[key] + sums[key] for key in sums}}
+        return server | {"sums": added(server.get("sums"), reply.content)}
 
     def finish(self, task: Task, server: State) -> State:
         if "sums" not in server:
             return server
-        triangle, products = server["sums"]["gram"], server["sums"]["products"]
-        rows, columns = torch.triu_indices(len(products), len(products), device=triangle.device)
-        gram = triangle.new_zeros(len(products), len(products))
-        gram[rows, columns] = triangle
-        gram[columns, rows] = triangle
+        products = server["sums"]["products"]
+        gram = symmetric(server["sums"]["gram"], len(products))
         return {"weights": self.method.solved(gram, products)}

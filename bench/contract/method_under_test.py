@@ -16,7 +16,7 @@ from bench.engine.problem import Problem
 from methods.base import FedAlgorithm
 from methods.wrappers.base import Wrapper
 
-QUICK = {"server_steps": 3, "samples_per_class": 6}
+QUICK = {"server_steps": 3, "samples_per_class": 6, "layer_width": 8}
 """Hyperparameters that only make a method take longer, where it has them."""
 ROUNDS = 3
 

@@ -27,10 +27,10 @@ from tests.references.given import Given
 from tests.references.networks import NETWORKS
 from tests.references.plain import Case, FedAvg
 
-ROUNDS = 3
+ROUNDS = 4
 EPOCHS = 2
 SEED = 0
-"""With half of the clients, rounds have the clients 0 and 3, 0 and 2, 2 and 3; client 1 never takes part."""
+"""With half of the clients, rounds have clients 0 and 3, 0 and 2, 2 and 3, 2 and 3; client 1 has none."""
 OPTIMISERS: dict[str, Optimiser] = {
     "plain": SGD(lr=0.2),
     "momentum": SGD(lr=0.05, momentum=0.9, weight_decay=0.01),

@@ -39,7 +39,7 @@ COMPARISONS = [
 
 
 @pytest.mark.parametrize(("name", "position", "participation", "kind"), COMPARISONS)
-def test_three_rounds_agree_with_the_reference(
+def test_four_rounds_agree_with_the_reference(
     name: str, position: int, participation: float, kind: type[Host]
 ) -> None:
     reference = reference_of(name)

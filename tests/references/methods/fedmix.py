@@ -21,7 +21,7 @@ class Reference(FedAvg):
     cases = (
         Case({"lam": 0.2, "group_size": 2}),
         Case({"lam": 0.3, "group_size": 4, "variant": "naive"}, optimiser="adam"),
-        Case({"lam": 0.1, "group_size": "all"}),
+        Case({"lam": 0.1, "group_size": "all"}, tolerance=1e-7),  # rounding grows
     )
 
     def start(self) -> None:
