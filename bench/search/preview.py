@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bench.search.budget import Limits
-from bench.search.halving import REDUCTION, rungs
+from bench.search.halving import rule
 from bench.search.plan import Search
 from bench.search.space import describe
 from bench.text import counted
@@ -29,8 +29,7 @@ def preview(searches: Sequence[Search], limits: Limits) -> Iterator[str]:
         f"objective: mean accuracy over clients on {suite.training.validation:.0%} of their training data; "
         "the test sets are not read"
     )
-    compared = rungs(first.measured_every, first.rounds) if first.scheduler == "asha" else []
-    stops = f"asha, one in {REDUCTION} continues after round {compared[0]}" if compared else "none"
+    stops = rule(first.measured_every, first.rounds) if first.scheduler == "asha" else "none"
     yield f"search: {first.algorithm}, seed {first.seed}; early stops: {stops}; trial 0 is the default"
     for search in searches:
         yield f"  {search.row}: {describe(search.space)}{_part(search, limits.trials)}"
