@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.observer import Item, Observer, View, Words
 from bench.records.run_folder import RunFolder
@@ -80,16 +80,12 @@ def _run(
     observer: Observer,
 ) -> None:
     from bench.cluster.driver_node import open_driver_node
-    from bench.trials.cell_trials import run_cells
+    from bench.trials.cell_trials import run_cells_in
     from bench.trials.start import start
 
-    first = waiting[0][0].search.directory
-    place = RunFolder(first.parent)
-    cells = [
-        replace(cell, directory=f"{each.search.directory.name}/{cell.directory}")
-        for each, missing in waiting
-        for cell in missing
-    ]
+    cells = [cell for _, missing in waiting for cell in missing]
+    folders = {cell.cell_id: folder_of(each.search, cell) for each, missing in waiting for cell in missing}
+    first = RunFolder(waiting[0][0].search.directory)
     configs = [cell.config for cell in cells]
     resources = start(request, configs, observer.say)
     items = [
@@ -97,9 +93,7 @@ def _run(
     ]
     with (
         observer.view("further seeds", items, 0, Words("cells", "validation")) as view,
-        open_driver_node(
-            RunFolder(first), request.data_root, joined=request.address is not None
-        ) as driver_node,
+        open_driver_node(first, request.data_root, joined=request.address is not None) as driver_node,
     ):
         conditions = make_conditions(
             configs,
@@ -111,7 +105,7 @@ def _run(
             executor=executor,
             checkpoint_seconds=request.checkpoint_every,
         )
-        run_cells(place, cells, conditions, driver_node, resources, _Watcher(view, observer.say))
+        run_cells_in(folders, cells, conditions, driver_node, resources, _Watcher(view, observer.say))
 
 
 class _Watcher:
