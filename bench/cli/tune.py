@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.cli import options
 from bench.cli.request_options import COUNT_OR_AUTO, LISTED, command_line, command_of
@@ -49,7 +49,7 @@ def tune(request: TuneRequest, dry_run: options.DryRun = False) -> int:
 
 def _run_that_uses(request: TuneRequest) -> RunRequest:
     """The run with the chosen values: on the same data and in the same places, with the suite's rounds."""
-    own = {
+    own: dict[str, Any] = {
         "methods": None if list(request.methods) == [ALL] else request.methods,
         "sweeps": {},
         "rounds": None,

@@ -135,7 +135,7 @@ def _is_hard(domain: Distribution, end: End, limits: Limits) -> bool:
 
 def _further(domain: Distribution, end: End, limits: Limits) -> float:
     """The new end of a range."""
-    low, high = domain.values
+    low, high = map(float, domain.values)
     old, limit, refused = (
         (low, limits.lower, limits.above) if end == "lower" else (high, limits.upper, limits.below)
     )

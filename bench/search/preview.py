@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from bench.config.cell import CellConfig
-from bench.runs.estimates import cell_seconds, encoders_to_apply
+from bench.engine.durations import cell_seconds, encoders_to_apply
 from bench.search.budget import Budget, Limits
 from bench.search.halving import rule
 from bench.search.plan import Search

@@ -98,7 +98,7 @@ def widened(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuning, list[Outc
 def test_a_best_value_at_a_bound_is_said_and_recorded(widened: tuple[Tuning, list[Outcome]]) -> None:
     _, (first, _, _) = widened
     assert first.code == 0, first
-    assert "fedavg: the best optimiser.lr = 0.1 is at the upper end of 0.0001–0.1 log" in first.out
+    assert "FedAvg: the best optimiser.lr = 0.1 is at the upper end of 0.0001–0.1 log" in first.out
     assert "--widen" in command_after("widen", first)
 
 
@@ -201,7 +201,7 @@ def test_the_best_ones_run_with_further_seeds(tmp_path: Path) -> None:
     assert {cell["seed"] for cell in cells} == set(range(seeds)) and seeds > 1
     assert tuned.budget.rounds_spent == seeds * TRIALS * ROUNDS
     assert seeds == 5 or tuned.selection.standard_error <= tuned.selection.spread
-    assert f"fedavg: on {seeds} seeds a score has a standard error of" in outcome.out
+    assert f"FedAvg: on {seeds} seeds a score has a standard error of" in outcome.out
     again = call_bench(*tuning.arguments())
     assert again.code == 0 and "resources:" not in again.out and tuning.tuned == tuned
 
@@ -210,7 +210,7 @@ def test_a_dry_run_says_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     tuning = Tuning(tmp_path)
     outcome = call_bench(*tuning.arguments("--dry-run"))
     assert (outcome.code, outcome.err) == (0, "")
-    for expected in ("budget: 3 trials", "fedavg: optimiser.lr 0.0001–0.1 log", "3 trials to run", "time: "):
+    for expected in ("budget: 3 trials", "FedAvg: optimiser.lr 0.0001–0.1 log", "3 trials to run", "time: "):
         assert expected in outcome.out
     assert "seeds: 1, and up to 5 for the best quarter" in outcome.out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.yaml"]
