@@ -6,11 +6,15 @@
 
 What a field is called on the command line and how its text is read follows from its type; `SPELLINGS` has the
 few fields that are written in another way. Parameters after the request are options of the command line only.
+`command_line` is the way back, from a request to the text of a command.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
+import os
+import shlex
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,6 +55,11 @@ def tuned(text: str) -> Any:
     return True if text == TUNED_ALONE else text
 
 
+def count_or_auto(text: str) -> Any:
+    """A number, or the word auto; another word is left to the request to refuse."""
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
 @dataclass(frozen=True)
 class Spelling:
     """How a field is written on the command line."""
@@ -69,6 +78,7 @@ class Spelling:
 
 LISTED = Spelling(parse=names)
 """Names separated by commas."""
+COUNT_OR_AUTO = Spelling(parse=count_or_auto, metavar="N|auto")
 SPELLINGS = {
     "root": Spelling(("--runs",), Path),
     "formats": replace(LISTED, flags=("--format",)),
@@ -78,6 +88,7 @@ SPELLINGS = {
     "sweeps": Spelling(("--sweep",), list[str], sweeps, metavar="KEY=VALUES"),
     "tuned": Spelling(parse=tuned, metavar="[both]"),
     "shard": Spelling(metavar="I/N"),
+    "search_seeds": COUNT_OR_AUTO,
     "data_root": Spelling(kind=Path, envvar=ROOT_VARIABLE),
 }
 """By the name of the field."""
@@ -162,3 +173,39 @@ def _shown(default: Any, kind: Any) -> Any:
     if isinstance(default, bool) and kind is not bool:
         return None
     return default if isinstance(default, str | int | float | Path) else None
+
+
+def command_line(command: str, request: Request) -> str:
+    """The command that makes this request, as one types it in a shell; what is the default is left out."""
+    words = ["bench", command]
+    for field in declared(type(request)):
+        value = getattr(request, field.name)
+        spelling = _spelling(field)
+        if value is None or _same(value, field.default) or _is_in_environment(value, spelling):
+            continue
+        option = spelling.flags[0] if spelling.flags else flag(field.name)
+        if isinstance(value, Mapping):
+            words += [word for key, item in value.items() for word in (option, f"{key}={_text(item)}")]
+        elif value is True:
+            words.append(option)
+        else:
+            words += [option, ",".join(value) if isinstance(value, list | tuple) else str(value)]
+    return shlex.join(words)
+
+
+def _same(value: Any, default: Any) -> bool:
+    listed = isinstance(value, list | tuple) and isinstance(default, list | tuple)
+    return list(value) == list(default) if listed else bool(value == default)
+
+
+def _is_in_environment(value: Any, spelling: Spelling) -> bool:
+    return spelling.envvar is not None and str(value) == os.environ.get(spelling.envvar)
+
+
+def _text(value: Any) -> str:
+    """A value after `KEY=`, as YAML in one line; those of a sweep are separated by commas."""
+    import yaml
+
+    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, allow_unicode=True)
+    text = text.removesuffix("...\n").strip()
+    return text[1:-1] if isinstance(value, list | tuple) else text

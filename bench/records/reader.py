@@ -84,6 +84,12 @@ class CellRecord:
         return entry if isinstance(entry, Mapping) else {}
 
     @property
+    def at_bound(self) -> Mapping[str, Any]:
+        """The keys whose tuned value lies at an end of its search range → which end."""
+        found = self.chosen.get("at_bound")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
     def tuned_values(self) -> Mapping[str, Any]:
         """What a search chose for the cell's method: key → value; empty if it kept the defaults."""
         found = self.chosen.get("set")

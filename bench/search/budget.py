@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ class Limits:
     by_rounds: bool
     """The budget is the rounds of `trials` full trials, so that early stops pay for more trials."""
     max_failures: int
+    auto_seeds: bool = False
+    """Whether the best configurations get more seeds than the others (see `selection`)."""
 
 
 class Budget:
@@ -33,12 +36,25 @@ class Budget:
 
     def paid(self, journal: Journal) -> list[Trial]:
         """The trials within the budget; an earlier command with a larger one may have left more."""
-        promised = accumulate(map(self._cost, journal.trials))
-        return [trial for trial, cost in zip(journal.trials, promised, strict=True) if cost <= self._total]
+        carried, charged = self._parted(journal)
+        promised = accumulate(map(self._cost, charged))
+        return [
+            *carried,
+            *(trial for trial, cost in zip(charged, promised, strict=True) if cost <= self._total),
+        ]
 
     def left(self, journal: Journal) -> bool:
         """Whether one more trial can be paid for, if all open ones run to the end."""
-        return sum(map(self._cost, journal.trials)) + self._full <= self._total
+        return sum(map(self._cost, self._parted(journal)[1])) + self._full <= self._total
+
+    def expected(self) -> int:
+        """How many trials there will be, if none is stopped early."""
+        trials, there = self._search.carried + self._total // self._full, self._search.count()
+        return trials if there is None else min(trials, there)
+
+    def _parted(self, journal: Journal) -> tuple[Sequence[Trial], Sequence[Trial]]:
+        """The trials from before ranges were made wider, and those that the budget is for."""
+        return journal.trials[: self._search.carried], journal.trials[self._search.carried :]
 
     def _cost(self, trial: Trial) -> int:
         return trial.rounds if self._by_rounds and trial.outcome else self._full

@@ -14,8 +14,8 @@ from bench.search.request import TuneRequest
 
 def check_search(
     search: Search, request: TuneRequest, say: Callable[[str], None], extract: bool = True
-) -> CheckedSetting:
-    """Every value is shown to the method before anything starts; returns the default's setting.
+) -> list[CheckedSetting]:
+    """Every value is shown to the method before anything starts; returns the default under every setting.
 
     Without `extract`, features that are not cached are not computed.
     """
@@ -40,4 +40,4 @@ def check_search(
         for cell in search.cells(values):
             if cell.seed == 0:
                 check_method(cell.config, settings[cell.variant].task)
-    return next(iter(settings.values()))
+    return list(settings.values())

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
 from bench.observer import Observer
 from bench.records.provenance import commit
+from bench.search.bounds import at_bound
 from bench.search.budget import Budget, Limits
+from bench.search.halving import DEFAULT
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 from bench.search.report import write_report
-from bench.search.request import TuneRequest
+from bench.search.request import AUTO, TuneRequest
+from bench.search.selection import Candidate, Selection, select
+from bench.search.suggest import sampler
 from bench.search.tracking import SearchTracker
 from bench.search.trial import DivergedError
-from bench.search.tuned import How, Scored, Spent, Tuned, write_tuned
+from bench.search.tuned import How, Scored, Selected, Spent, Tuned, write_tuned
 from bench.suite.planning import plan_cells
 from bench.tracking.background import Background
 from bench.tracking.tracker import TrackingError
 
 RUNNER_UPS = 5
+PACKAGES = ("optuna", "ray", "torch", "numpy")
+"""Whose versions may change what is tried and how it scores."""
 
 
 def settle(search: Search, journal: Journal) -> None:
@@ -59,15 +67,33 @@ def failure_of(search: Search, trial: Trial) -> str:
     return reason.replace(f"{DivergedError.__name__}:", "diverged:", 1)
 
 
-def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, commit: str) -> Tuned | None:
+@dataclass(frozen=True)
+class DataFacts:
+    """What the outcome of a search says about its data."""
+
+    checksum: str
+    samples: float
+    """The held-out samples that a score is worth (see `effective_samples`)."""
+
+
+def selection_of(search: Search, journal: Journal, limits: Limits, data: DataFacts) -> Selection | None:
+    """What is chosen so far; None as long as the default has no score."""
+    return select(search, Budget(search, limits).paid(journal), data.samples, limits.auto_seeds)
+
+
+def outcome_of(
+    search: Search, journal: Journal, limits: Limits, data: DataFacts, commit: str
+) -> Tuned | None:
     """The chosen configuration and what was spent; None as long as the default has no score."""
     budget = Budget(search, limits)
     trials = budget.paid(journal)
-    ranking = best_first(trials)
-    default = next((trial for trial in ranking if trial.number == 0), None)
-    if default is None:
+    selection = selection_of(search, journal, limits, data)
+    if selection is None:
         return None
+    ranking = selection.candidates
+    default = next(each for each in ranking if each.trial.number == DEFAULT)
     ends = [trial.outcome for trial in trials]
+    further = (selection.seeds - search.suite.seeds) * len(ranking) if limits.auto_seeds else 0
     return Tuned(
         suite=search.suite.suite,
         suite_version=search.suite.version,
@@ -77,18 +103,24 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
         held_out=search.suite.training.validation,
         best=_scored(ranking[0]),
         default=_scored(default),
-        runner_ups=[_scored(trial) for trial in ranking[1 : 1 + RUNNER_UPS]],
+        at_bound=at_bound(search.space, search.method, ranking[0].trial.values),
+        runner_ups=[_scored(each) for each in ranking[1 : 1 + RUNNER_UPS]],
         budget=Spent(
             trials=limits.trials,
             unit="rounds" if limits.by_rounds else "trials",
             rounds=search.rounds,
-            seeds=search.suite.seeds,
-            complete=budget.complete(journal),
+            seeds=AUTO if limits.auto_seeds else search.suite.seeds,
+            complete=budget.complete(journal) and selection.stands,
             finished=ends.count("finished"),
             stopped=ends.count("stopped"),
             failed=ends.count("failed"),
-            rounds_spent=sum(trial.rounds for trial in trials),
+            rounds_spent=sum(trial.rounds for trial in trials) + further * search.cost,
         ),
+        selection=Selected(
+            seeds=selection.seeds, standard_error=selection.standard_error, spread=selection.spread
+        )
+        if limits.auto_seeds
+        else None,
         how=How(
             search=search.algorithm,
             scheduler=search.scheduler,
@@ -96,25 +128,25 @@ def outcome_of(search: Search, journal: Journal, limits: Limits, checksum: str, 
             space=search.space.name,
             sweep={key: list(values) for key, values in search.sweeps.items()},
             keys=list(search.space.domains) if search.keys_chosen else None,
-            space_hash=search.space.digest,
+            space_hash=(search.unwidened or search.space).digest,
+            widened=journal.widened,
             id=search.identity,
+            sampler=sampler(search.algorithm),
+            versions={package: version(package) for package in PACKAGES},
         ),
         settings=sorted({cell.config.setting for cell in plan_cells(search.suite, search.data_root)}),
-        data_checksum=checksum,
+        data_checksum=data.checksum,
         commit=commit,
     )
 
 
-def best_first(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials that ran all rounds, best validation first; the earlier one where two are equal."""
-    finished = [trial for trial in trials if trial.outcome == "finished"]
-    return sorted(finished, key=lambda trial: (-(trial.validation or 0.0), trial.number))
-
-
-def _scored(trial: Trial) -> Scored:
-    assert trial.validation is not None
-    scores = dict(trial.by_setting)
-    return Scored(trial=trial.number, validation=trial.validation, set=trial.values, by_setting=scores)
+def _scored(candidate: Candidate) -> Scored:
+    return Scored(
+        trial=candidate.trial.number,
+        validation=candidate.validation,
+        set=candidate.trial.values,
+        by_setting=dict(candidate.by_setting),
+    )
 
 
 class Conclusions:
@@ -134,23 +166,29 @@ class Conclusions:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=kind is not None)
 
-    def begin(self, search: Search, checksum: str) -> None:
-        """Conclude a search that is over; `checksum` is that of its data."""
-        self._begun[search.directory] = self._pool.submit(self._conclude, search, checksum)
+    def begin(self, search: Search, data: DataFacts) -> None:
+        """Conclude a search that is over."""
+        self._begun[search.directory] = self._pool.submit(self._conclude, search, data)
 
-    def of(self, search: Search, checksum: str) -> Tuned | None:
+    def begin_if_chosen(self, search: Search, data: DataFacts) -> None:
+        """Conclude a search whose trials have ended, unless its best ones have to run with further seeds."""
+        selection = selection_of(search, search.journal(), self._request.limits(), data)
+        if selection is None or selection.stands:
+            self.begin(search, data)
+
+    def of(self, search: Search, data: DataFacts) -> Tuned | None:
         """What was chosen in a search that is over or was cut short; None if nothing can be chosen yet."""
         if search.directory not in self._begun:
-            self.begin(search, checksum)
+            self.begin(search, data)
         return self._begun[search.directory].result()
 
-    def _conclude(self, search: Search, checksum: str) -> Tuned | None:
+    def _conclude(self, search: Search, data: DataFacts) -> Tuned | None:
         journal, limits = search.journal(), self._request.limits()
         trials = Budget(search, limits).paid(journal)
         if not any(trial.outcome for trial in trials):
             return None
         files = write_report(search, trials)
-        tuned = outcome_of(search, journal, limits, checksum, commit())
+        tuned = outcome_of(search, journal, limits, data, commit())
         figures: Mapping[str, float] = {}
         if tuned is None:
             self._observer.say(

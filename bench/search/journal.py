@@ -1,5 +1,6 @@
 """The journal of a search, `trials.jsonl`: every suggestion, written before it starts, and how it ended.
 
+A line in between says where ranges were made wider, for the trials that follow it.
 A search has no other state: suggestions and early stops follow from the journal and the cells' records.
 """
 
@@ -52,6 +53,10 @@ class Journal:
         self._file = file
         self._trials: dict[int, Trial] = {}
         self._unwritten: list[dict[str, Any]] | None = None
+        self.widened: dict[str, list[float]] = {}
+        """Key → the range that it was given instead of the one it began with."""
+        self.carried = 0
+        """The number of trials before the last time that ranges were made wider."""
         if file.exists():
             text = file.read_bytes()
             whole = text[: text.rfind(b"\n") + 1]
@@ -91,6 +96,10 @@ class Journal:
         line |= {"reason": reason} if reason else {}
         self._write(line | ({"by_setting": dict(by_setting)} if by_setting else {}))
         return self[number]
+
+    def widen(self, ranges: Mapping[str, Sequence[float]]) -> None:
+        """Write down that later trials are drawn from these ranges."""
+        self._write({"widened": {key: list(ends) for key, ends in ranges.items()}})
 
     def _read(self, number: int, line: bytes) -> None:
         try:
@@ -145,6 +154,10 @@ class Journal:
             ) from error
 
     def _take(self, line: dict[str, Any]) -> None:
+        if "widened" in line:
+            self.widened |= {key: [low, high] for key, (low, high) in line["widened"].items()}
+            self.carried = len(self._trials)
+            return
         number = line["trial"]
         if "values" in line:
             self._trials[number] = Trial(number, line["values"])

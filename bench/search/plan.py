@@ -14,6 +14,7 @@ from typing import Any
 from bench.config.cell import Evaluation, identity
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
+from bench.search.bounds import Ranges, with_ranges
 from bench.search.journal import Journal, Trial
 from bench.search.optuna_study import OptunaStudy
 from bench.search.request import ALL, FOLDER, TuneRequest
@@ -46,6 +47,10 @@ class Search:
     data_root: Path | None = None
     keys_chosen: bool = False
     """Whether only some keys of the search space are searched, since others are set or not swept."""
+    unwidened: SearchSpace | None = None
+    """The space that the search began with, if its ranges were made wider since; None: they were not."""
+    carried: int = 0
+    """The number of trials before its ranges were made wider, which are not charged to the budget again."""
 
     @property
     def method(self) -> str:
@@ -76,7 +81,7 @@ class Search:
         return identity(
             {
                 "cells": [cell.cell_id for cell in self.cells({})],
-                "space": self.space.digest,
+                "space": (self.unwidened or self.space).digest,
                 "algorithm": self.algorithm,
                 "scheduler": self.scheduler,
                 "seed": self.seed,
@@ -115,6 +120,16 @@ class Search:
     def journal(self) -> Journal:
         return Journal(self.directory / "trials.jsonl")
 
+    def continued(self) -> Search:
+        """The search with the ranges that its journal says."""
+        journal = self.journal()
+        return self.widened_to(journal.widened, journal.carried) if journal.widened else self
+
+    def widened_to(self, ranges: Ranges, carried: int) -> Search:
+        """The same search, which goes on in wider ranges after this number of trials."""
+        first = self.unwidened or self.space
+        return replace(self, space=with_ranges(self.space, ranges), unwidened=first, carried=carried)
+
     def history(self, trial: Trial) -> list[tuple[int, float]]:
         """Round → mean validation accuracy, from the cells' records."""
         return mean_history([folder.validations() for folder in self.folders(trial)])
@@ -150,11 +165,11 @@ def searches_of(request: TuneRequest) -> list[Search]:
     if list(request.methods) != [ALL]:
         suite = with_rows(suite, request.methods)
     check_file_names(suite.methods)
-    suite = request.asked(suite.model_copy(update={"seeds": request.seeds}))
+    suite = request.asked(suite.model_copy(update={"seeds": request.first_seeds}))
     how = (request.space, request.search, request.scheduler, request.seed)
     places = (request.out.absolute(), request.data_root)
     return [
-        make_search(suite, position, *how, *places, fixed=tuple(request.settings()))
+        make_search(suite, position, *how, *places, fixed=tuple(request.settings())).continued()
         for position in range(len(suite.methods))
     ]
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from bench.observer import Item, Observer, View, Words
-from bench.search.budget import Limits
+from bench.search.budget import Budget, Limits
 from bench.search.journal import Journal, Trial
 from bench.search.plan import Search
 from bench.search.tracking import SearchTracker
@@ -26,9 +26,7 @@ def searches_view(
 
 
 def _to_come(search: Search, journal: Journal, limits: Limits) -> Iterator[Item]:
-    there = search.count()
-    total = limits.trials if there is None else min(limits.trials, there)
-    for number in range(max(total, len(journal.trials))):
+    for number in range(max(Budget(search, limits).expected(), len(journal.trials))):
         if number >= len(journal.trials) or journal[number].outcome is None:
             yield _item(search, number)
 

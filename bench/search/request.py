@@ -15,6 +15,11 @@ UNITS = {"s": 1, "m": 60, "h": 3600}
 ALL = "all"
 FOLDER = "tune"
 """Of the searches, below the folder of the runs."""
+AUTO: Literal["auto"] = "auto"
+SEEDS = (
+    "Seeds per configuration, whose mean is its score; auto: one, and up to five for the best quarter until "
+    "their standard error is below their spread."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +62,20 @@ class TuneRequest(SuiteRequest, SearchOptions):
         Literal["trials", "rounds"],
         Option("What is limited; with rounds, what early stops save goes into further trials."),
     ] = "trials"
-    seeds: Annotated[int, Option("Seeds per configuration; its score is their mean.")] = 1
+    seeds: Annotated[int | Literal["auto"], Option(SEEDS)] = AUTO
     seed: Annotated[int, Option("Seed of the search itself.")] = 0
     max_failures: Annotated[int, Option("Failures of one kind that end a search.")] = 5
+    widen: Annotated[
+        bool,
+        Option(
+            "Continue searches whose best value is at an end of its range: a decade or the range's width "
+            "further, with --trials more trials."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, seeds=self.seeds, max_failures=self.max_failures)
+        at_least(1, seeds=self.first_seeds, max_failures=self.max_failures)
         at_least(0, seed=self.seed)
         if not self.methods:
             raise UserError("--methods is empty; give a name, several separated by commas, or all")
@@ -73,4 +85,18 @@ class TuneRequest(SuiteRequest, SearchOptions):
         return self.out / FOLDER / self.loaded.suite
 
     def limits(self) -> Limits:
-        return Limits(self.trials, self.budget == "rounds", self.max_failures)
+        return Limits(self.trials, self.budget == "rounds", self.max_failures, self.seeds == AUTO)
+
+    @property
+    def first_seeds(self) -> int:
+        """The seeds of every configuration; the best ones may get more."""
+        return first_seeds(self.seeds)
+
+
+def first_seeds(seeds: int | Literal["auto"]) -> int:
+    """The seeds of every configuration, by the option."""
+    if seeds == AUTO:
+        return 1
+    if not isinstance(seeds, int):
+        raise UserError(f"seeds {seeds!r}: give a number, or {AUTO}")
+    return seeds

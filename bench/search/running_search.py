@@ -171,7 +171,7 @@ class RunningSearch:
         halving = Halving(self.search.measured_every, self.search.rounds)
         for trial in self.journal.trials:
             if trial.outcome in ("finished", "stopped"):
-                halving.record(trial.number, self.search.history(trial))
+                halving.record(trial.number, self.search.history(trial), trial.outcome == "stopped")
         return halving
 
     def advanced(self, updates: Sequence[TrialUpdate]) -> None:

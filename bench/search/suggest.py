@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,21 @@ STARTUP = 5
 """The number of random trials before TPE begins."""
 ATTEMPTS = 5
 """How often TPE is asked for an untried configuration, before a random one is taken."""
+TPE: Mapping[str, Any] = {
+    "n_startup_trials": STARTUP,
+    "n_ei_candidates": 24,
+    "group": False,
+    "multivariate": True,
+    "constant_liar": True,
+}
+"""Everything but the seed, since Optuna's defaults change between versions: 5.0 changed the last two."""
+
+
+def sampler(algorithm: str) -> dict[str, Any]:
+    """What draws configurations, and its options, for the record."""
+    if algorithm == "optuna":
+        return {"name": "optuna.samplers.TPESampler", **TPE, "attempts": ATTEMPTS}
+    return {"name": "numpy.random.Generator", "order": "uniform, without repetition"}
 
 
 def suggest(
@@ -62,13 +78,5 @@ def _untried(space: SearchSpace, source: list[int], tried: set[str]) -> Values |
 def _tpe(optuna_study: OptunaStudy, seed: int, number: int, attempt: int, past: Sequence[Trial]) -> Values:
     import optuna
 
-    # All options are given, since Optuna's defaults change between versions: 5.0 changed the last two.
-    sampler = optuna.samplers.TPESampler(
-        seed=int(np.random.default_rng([seed, number, attempt]).integers(2**31)),
-        n_startup_trials=STARTUP,
-        n_ei_candidates=24,
-        group=False,
-        multivariate=True,
-        constant_liar=True,
-    )
-    return optuna_study.ask(past, sampler)
+    source = int(np.random.default_rng([seed, number, attempt]).integers(2**31))
+    return optuna_study.ask(past, optuna.samplers.TPESampler(seed=source, **TPE))

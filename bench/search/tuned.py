@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,13 +48,24 @@ class Spent(_Section):
     """`trials`, or `rounds` if early stops paid for more trials."""
     rounds: int
     """The rounds of a trial that is not stopped."""
-    seeds: int
+    seeds: int | Literal["auto"]
+    """Of every configuration; `auto`: one, and more for the best ones (see `Selected`)."""
     complete: bool
     finished: int
     stopped: int
     failed: int
     rounds_spent: int
     """The sum over all trials and seeds."""
+
+
+class Selected(_Section):
+    """On how many seeds the best configurations were compared, where their number was not given."""
+
+    seeds: int
+    standard_error: float
+    """Of the score of a configuration: of its mean over the seeds."""
+    spread: float
+    """Between the best and the worst score of the best quarter."""
 
 
 class How(_Section):
@@ -69,8 +80,14 @@ class How(_Section):
     keys: list[str] | None = None
     """The keys that were searched, where the request chose them; None: all of the space."""
     space_hash: str
+    """Of the space that the search began with."""
+    widened: dict[str, list[float]] = Field(default={}, exclude_if=lambda ranges: not ranges)
+    """Keys whose range was made wider during the search, and the range that they have since."""
     id: str
     """The identity of the search, at the end of its folder's name."""
+    sampler: dict[str, Any] = {}
+    """What drew the configurations, and its options."""
+    versions: dict[str, str] = {}
 
 
 class Tuned(_Section):
@@ -85,8 +102,12 @@ class Tuned(_Section):
     """The share of every client's training data that validation means."""
     best: Scored
     default: Scored
+    """On the same seeds as the best one."""
+    at_bound: dict[str, str] = Field(default={}, exclude_if=lambda ends: not ends)
+    """Keys whose best value lies at an end of its range, `lower` or `upper`: a better one may lie beyond."""
     runner_ups: list[Scored]
     budget: Spent
+    selection: Selected | None = Field(default=None, exclude_if=lambda selected: selected is None)
     how: How
     settings: list[str] = []
     """Digests of the data, partition, model and training that the configurations were compared with."""
@@ -245,7 +266,18 @@ def _for_the_record(found: Mapping[str, Tuned]) -> dict[str, Any]:
             "settings": tuned.settings,
             "data_checksum": tuned.data_checksum,
             **_trials_of_its_own(tuned.budget),
+            **_choice(tuned),
         }
         for method, tuned in found.items()
     }
     return {**_budget(first), "selected_on": first.selected_on, "methods": methods}
+
+
+def _choice(tuned: Tuned) -> dict[str, Any]:
+    """What a table says about the choice of one method, where there is something to say."""
+    found = {
+        "at_bound": tuned.at_bound,
+        "widened": tuned.how.widened,
+        "selection": tuned.selection.model_dump() if tuned.selection else None,
+    }
+    return {key: value for key, value in found.items() if value}

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from bench.errors import UserError
 from bench.request import Option, at_least, shared
 from bench.runs.request import BOTH, CellOptions, RunRequest
-from bench.search.request import ALL, SearchOptions, TuneRequest
+from bench.search.request import ALL, AUTO, SEEDS, SearchOptions, TuneRequest, first_seeds
 
 if TYPE_CHECKING:
     from bench.suite.model import Suite
@@ -21,11 +21,11 @@ class StudyRequest(SearchOptions, CellOptions):
     suites: Annotated["Sequence[str | Suite]", Option("Names or files of suites, separated by commas.")]
     methods: Annotated["Sequence[str] | None", Option("Only these methods: a,b,c.")] = None
     seeds: Annotated[int, Option("Number of seeds of the tables.")] = 5
-    search_seeds: Annotated[int, Option("Seeds per configuration of a search.")] = 1
+    search_seeds: Annotated[int | Literal["auto"], Option(SEEDS)] = AUTO
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, seeds=self.seeds, search_seeds=self.search_seeds)
+        at_least(1, seeds=self.seeds, search_seeds=first_seeds(self.search_seeds))
         if not self.suites:
             raise UserError("--suite is empty; give a name, or several separated by commas")
         names = [suite.suite for suite in self.loaded]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
@@ -52,7 +52,20 @@ def run_cells(
     watcher: Watcher,
 ) -> None:
     """Run these cells to their end or failure; what happened to each is on disk and told to the watcher."""
-    places = {cell.cell_id: (run.cell(cell.directory), cell.config) for cell in cells}
+    folders = {cell.cell_id: run.cell(cell.directory) for cell in cells}
+    run_cells_in(folders, cells, conditions, driver_node, resources, watcher)
+
+
+def run_cells_in(
+    folders: Mapping[str, CellFolder],
+    cells: Sequence[PlannedCell],
+    conditions: Conditions,
+    driver_node: DriverNode,
+    resources: Resources,
+    watcher: Watcher,
+) -> None:
+    """The same for cells of several runs or searches; `folders` has the folder of every cell by its id."""
+    places = {cell.cell_id: (folders[cell.cell_id], cell.config) for cell in cells}
     processes = resources.at_once(nodes())
     jobs = [
         Job(

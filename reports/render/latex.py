@@ -42,6 +42,7 @@ _MATHS = {
     "∞": r"\infty",
     "✓": r"\surd",
     "↑": r"\uparrow",
+    "⊣": r"\dashv",
     "√": r"\surd",
     "·": r"\cdot",
     **{letter: _greek_command(letter) for letter in "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"},

@@ -9,7 +9,7 @@ from bench.records.schema import DEFAULT_ROW, row_name
 from bench.text import counted
 from reports.numbers.scores import RowScores
 from reports.numbers.tuning import tuning_budget
-from reports.tables.notes import still_improving
+from reports.tables.notes import at_bound, still_improving
 from reports.tables.table import Footnote
 
 MOST_NAMED = 8
@@ -55,6 +55,7 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
         footnotes.append(_chosen_rounds(chosen))
     rising = dict.fromkeys(row.cells[0].row for row in rows if still_improving(row))
     improving = [f"still improving at the last round: {', '.join(rising)};"] if rising else []
+    ends = [f"tuned to an end of the search range: {'; '.join(found)};"] if (found := at_bound(rows)) else []
     encoders = any(cell.config and cell.config.encoder for cell in cells)
     encoder = [f"encoder: {of_configs('encoder', _encoder)};"] if encoders else []
     attacked = any(cell.config and cell.config.attackers for cell in cells)
@@ -65,6 +66,7 @@ def caption(run: Run, variant: str, rows: Sequence[RowScores]) -> tuple[str, lis
         *encoder,
         *attackers,
         f"hyperparameters: {tuning};",
+        *ends,
         f"validation: {of_configs('validation share', _validation)};",
         f"rounds: {of_results('number of rounds', _rounds)};",
         *improving,

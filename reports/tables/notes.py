@@ -12,6 +12,7 @@ from reports.tables.table import Footnote, Row
 AS_PUBLISHED = "†"
 UNVERIFIED = "‡"
 IMPROVING = "↑"
+AT_BOUND = "⊣"
 AVERAGE = "the unweighted mean over the domains, over the seeds with results on every domain."
 
 
@@ -35,6 +36,7 @@ def row_signs(rows: Sequence[RowScores]) -> dict[RowKey, tuple[str, ...]]:
             AS_PUBLISHED: row.as_published,
             UNVERIFIED: row.unverified,
             IMPROVING: still_improving(row),
+            AT_BOUND: bool(at_bound([row])),
         }
         signed.setdefault(row.key, set()).update(sign for sign, holds in found.items() if holds)
     return {key: tuple(sorted(signs)) for key, signs in signed.items()}
@@ -46,8 +48,18 @@ def still_improving(row: RowScores) -> bool:
     return found is not None and found.still_improving
 
 
+def at_bound(rows: Sequence[RowScores]) -> list[str]:
+    """Per row, the keys whose tuned value lies at an end of its range: `FedAvg optimiser.lr (upper)`."""
+    found = {
+        row.label: ", ".join(f"{key} ({end})" for key, end in ends.items())
+        for row in rows
+        if (ends := row.cells[0].at_bound)
+    }
+    return [f"{label} {ends}" for label, ends in found.items()]
+
+
 def row_notes(rows: Sequence[RowScores]) -> list[Footnote]:
-    """Footnotes that name the rows still improving, not checked, or of default hyperparameters, if any."""
+    """Footnotes that name the rows still improving, tuned to a bound, not checked, or of defaults, if any."""
     footnotes = []
     if rising := dict.fromkeys(row.cells[0].row for row in rows if still_improving(row)):
         footnotes.append(
@@ -56,6 +68,14 @@ def row_notes(rows: Sequence[RowScores]) -> list[Footnote]:
                 f"of the rounds (at least {FEWEST_ROUNDS}) rises by more than its standard error over the "
                 f"seeds and by more than {SMALLEST_RISE} points: longer training would change it.",
                 sign=IMPROVING,
+            )
+        )
+    if ends := at_bound(rows):
+        footnotes.append(
+            Footnote(
+                f"tuned to an end of its search range: {'; '.join(ends)}. A better value may lie beyond; "
+                "`bench tune --widen` continues the search there.",
+                sign=AT_BOUND,
             )
         )
     if labels := dict.fromkeys(row.label for row in rows if row.unverified):
@@ -116,7 +136,7 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
                 sign=AS_PUBLISHED,
             )
         )
-    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED, IMPROVING}):
+    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED, IMPROVING, AT_BOUND}):
         have, planned = sign.split("/")
         footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
     return footnotes

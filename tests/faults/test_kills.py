@@ -85,7 +85,19 @@ def test_a_search(tmp_path: Path, report: FaultReport) -> None:
         patch.syspath_prepend(package.folder)
         suite, out = tiny_suite(tmp_path, ROUNDS, model=ONE_BY_ONE), tmp_path / "runs"
         search = search_of(suite, out, "random", "none")
-        command = ["tune", "--suite", suite, "--trials", TRIALS, "--search", "random", "--scheduler", "none"]
+        command = [
+            "tune",
+            "--suite",
+            suite,
+            "--trials",
+            TRIALS,
+            "--seeds",
+            1,
+            "--search",
+            "random",
+            "--scheduler",
+            "none",
+        ]
         command += ["--out", out, "--tuned-dir", tmp_path / "tuned", "--checkpoint-every", "0.01"]
         with closing(Campaign(package, command, search.directory, random.Random(SEED))) as campaign:
             campaign.kill(shares(SEARCH), PACE)

@@ -82,7 +82,19 @@ def test_a_run(nodes: TwoNodes, package: Package, home: Path, tmp_path: Path, re
 def test_a_search(nodes: TwoNodes, package: Package, home: Path, tmp_path: Path, report: FaultReport) -> None:
     suite, out = tiny_suite(home, ROUNDS, model=ONE_BY_ONE), home / "searches"
     search = search_of(suite, out, "random", "none")
-    command = ["tune", "--suite", suite, "--trials", CELLS, "--search", "random", "--scheduler", "none"]
+    command = [
+        "tune",
+        "--suite",
+        suite,
+        "--trials",
+        CELLS,
+        "--seeds",
+        1,
+        "--search",
+        "random",
+        "--scheduler",
+        "none",
+    ]
     command += ["--out", out, "--tuned-dir", home / "tuned", "--checkpoint-every", "0.01"]
     command += ["--address", nodes.address]
     campaign = Campaign(package, command, search.directory, random.Random(SEED), nodes)

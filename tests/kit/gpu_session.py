@@ -24,7 +24,7 @@ class Session:
 
     def tune(self, name: str, *more: object) -> Outcome:
         suite, out = self.folder / "tune" / "tiny.yaml", self.folder / name
-        command: list[object] = ["tune", "--suite", suite, "--method", "steady", "--out", out]
+        command: list[object] = ["tune", "--suite", suite, "--method", "steady", "--seeds", "1", "--out", out]
         command += ["--tracking-uri", f"sqlite:///{self.folder}/mlflow.db", "--tuned-dir", out / "tuned"]
         return call_bench(*command, *more, PYTHONPATH=self.package.path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 
 import bench
 from bench.cli.app import app
+from bench.cli.request_options import command_line
 from bench.engine.executors import EXECUTORS
 from bench.errors import UserError
 from bench.request import Declared, Request, declared
@@ -18,7 +20,7 @@ from bench.results.request import SubmitRequest, VerifyRequest
 from bench.runs.request import RunRequest
 from bench.search.request import TuneRequest
 from bench.studies.request import StudyRequest
-from tests.kit.cli import call_bench
+from tests.kit.cli import assert_one_sentence, call_bench
 
 REQUESTS: dict[str, type[Request]] = {
     "run": RunRequest,
@@ -118,3 +120,38 @@ def test_a_study_passes_on_what_it_shares_with_runs_and_searches() -> None:
     assert (run.seeds, run.executor, run.keep_model, run.tuned) == (4, "loop", True, "both")
     assert (tuning.seeds, tuning.trials, tuning.time_budget, list(tuning.methods)) == (2, 7, "90s", ["all"])
     assert run.cpus_per_trial == tuning.cpus_per_trial == 2
+
+
+def test_the_text_of_a_command_makes_the_same_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[TuneRequest] = []
+    monkeypatch.setattr("bench.search.tune.dry_run", lambda request, observer: seen.append(request))
+    request = TuneRequest(
+        "my suite.yaml",
+        methods=["fedavg", "./my method.py"],
+        overrides={"training.optimiser.weight_decay": 1e-5, "model.name": "mlp", "model.hidden": 8},
+        sweeps={"fedprox.mu": [1e-4, 0.1], "dataset.name": ["a b", "c"]},
+        trials=7,
+        seeds=2,
+        time_budget="90s",
+        out=Path("a folder"),
+        data_root=Path("there"),
+        gpus_per_trial=0.25,
+        widen=True,
+    )
+    text = command_line("tune", request)
+    assert "'my suite.yaml'" in text and "--scheduler" not in text
+    assert shlex.split(text)[0] == "bench"
+    assert call_bench(*shlex.split(text)[1:], "--dry-run").code == 0
+    assert seen == [request]
+
+
+@pytest.mark.parametrize(("given", "seeds"), [("auto", "auto"), ("3", 3)])
+def test_seeds_of_a_search_are_a_number_or_auto(
+    monkeypatch: pytest.MonkeyPatch, given: str, seeds: int | str
+) -> None:
+    seen: list[TuneRequest] = []
+    monkeypatch.setattr("bench.search.tune.dry_run", lambda request, observer: seen.append(request))
+    assert call_bench("tune", "--suite", "quickstart", "--seeds", given, "--dry-run").code == 0
+    assert seen[0].seeds == seeds and seen[0].first_seeds == (3 if given == "3" else 1)
+    assert_one_sentence(call_bench("tune", "--suite", "quickstart", "--seeds", "many"), "a number, or auto")
+    assert_one_sentence(call_bench("tune", "--suite", "quickstart", "--seeds", "-1"), "--seeds -1")

@@ -86,7 +86,8 @@ outcomes["many hosts"] = bench("run", "--out", home / "greedy", "--executor", "r
 left = [file.name for file in Path(sys.argv[5]).glob("bench-cells-*")]
 package.keep("actors")
 in_the_middle(kill_the_node)
-search = ["--search", "random", "--scheduler", "none", "--trials", "TRIALS", "--tuned-dir", home / "tuned"]
+search = ["--search", "random", "--scheduler", "none", "--trials", "TRIALS", "--seeds", "1"]
+search += ["--tuned-dir", home / "tuned"]
 outcomes["tune"] = bench("tune", "--method", "steady", "--out", home / "tuning", *search)
 print(json.dumps({"outcomes": outcomes, "left": left}))
 """.replace("TRIALS", str(TRIALS))

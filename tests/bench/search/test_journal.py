@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.search.budget import Budget, Limits, repeated_failure
-from bench.search.finish import outcome_of
+from bench.search.finish import DataFacts, outcome_of
 from bench.search.journal import Journal
 from bench.search.plan import Search
 from bench.search.report import importance
@@ -19,6 +19,9 @@ ROUNDS = 4
 @pytest.fixture
 def search(tmp_path: Path) -> Search:
     return one_search(suite("fedprox"), "fedprox", "wide", "random", "asha", 0, tmp_path)
+
+
+DATA = DataFacts(checksum="sum", samples=16)
 
 
 def limits(trials: int, by_rounds: bool = False, max_failures: int = 5) -> Limits:
@@ -83,14 +86,14 @@ def test_a_budget_of_rounds_gives_away_what_early_stops_have_saved(search: Searc
 
 def test_a_smaller_budget_than_before_counts_only_its_own_trials(search: Search) -> None:
     journal = filled(search, ("finished", 0.2, 4), ("finished", 0.1, 4), ("finished", 0.9, 4))
-    tuned = outcome_of(search, journal, limits(2), "", "")
+    tuned = outcome_of(search, journal, limits(2), DATA, "")
     assert tuned is not None
     assert (tuned.best.trial, tuned.budget.finished, tuned.budget.complete) == (0, 2, True)
 
 
 def test_the_best_is_chosen_among_those_that_ran_all_rounds(search: Search) -> None:
     ends = [("finished", 0.2, 4), ("stopped", 0.9, 1), ("finished", 0.3, 4), ("finished", 0.3, 4)]
-    tuned = outcome_of(search, filled(search, *ends), limits(4), "sum", "commit")
+    tuned = outcome_of(search, filled(search, *ends), limits(4), DATA, "commit")
     assert tuned is not None
     assert (tuned.best.trial, tuned.best.validation, tuned.default.validation) == (2, 0.3, 0.2)
     assert [scored.trial for scored in tuned.runner_ups] == [3, 0]
@@ -99,7 +102,7 @@ def test_the_best_is_chosen_among_those_that_ran_all_rounds(search: Search) -> N
 
 def test_without_a_score_of_the_default_there_is_no_outcome(search: Search) -> None:
     journal = filled(search, ("failed", None, 1), ("finished", 0.4, 4))
-    assert outcome_of(search, journal, limits(2), "", "") is None
+    assert outcome_of(search, journal, limits(2), DATA, "") is None
 
 
 def test_failures_are_counted_by_kind(search: Search) -> None:

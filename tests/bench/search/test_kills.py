@@ -88,6 +88,8 @@ def tuning(folder: Path, algorithm: str, scheduler: str, space: str = "wide") ->
         suite,
         "--trials",
         TRIALS,
+        "--seeds",
+        1,
         "--search",
         algorithm,
         "--scheduler",

@@ -30,7 +30,7 @@ class Searches:
     def tune(self, name: str, methods: str, *more: object) -> Outcome:
         out = self.folder / name
         return run_bench(
-            *("tune", "--suite", self.suite, "--method", methods, "--trials", TRIALS),
+            *("tune", "--suite", self.suite, "--method", methods, "--trials", TRIALS, "--seeds", 1),
             *("--search", "random", "--scheduler", "none", "--max-concurrent", PROCESSES),
             *("--out", out, "--tuned-dir", out / "tuned", *more),
             PYTHONPATH=self.package.path,

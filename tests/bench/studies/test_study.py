@@ -58,6 +58,7 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def arguments(suites: tuple[Path, Path], folder: Path) -> list[object]:
     given = ["study", "--suite", ",".join(map(str, suites)), "--trials", 3, "--seeds", 2]
+    given += ["--search-seeds", 1]
     given += ["--search", "random", "--scheduler", "none", "--max-concurrent", 2]
     return [*given, "--out", folder / "runs", "--tuned-dir", folder / "tuned"]
 
@@ -105,6 +106,7 @@ def test_a_study_that_is_killed_resumes_where_it_was(suites: tuple[Path, Path], 
         [str(file) for file in suites],
         trials=3,
         seeds=2,
+        search_seeds=1,
         search="random",
         scheduler="none",
         out=runs,

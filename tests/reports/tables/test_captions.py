@@ -99,6 +99,28 @@ def test_a_tuning_budget_is_said_however_much_of_it_is_known(
     assert said in make(tmp_path, seeds("fedavg", FEDAVG), tuning=tuning).caption
 
 
+def test_a_row_that_was_tuned_to_a_bound_is_marked(tmp_path: Path) -> None:
+    chosen = {"fedavg": {"at_bound": {"optimiser.lr": "upper"}}, "fedlsa": {"at_bound": "damaged"}}
+    cells = [*seeds("fedavg", FEDAVG), *seeds("fedlsa", FEDLSA)]
+    table = make(tmp_path, cells, tuning={"trials": 8, "methods": chosen})
+    assert (row(table, "FedAvg").signs, row(table, "FedLSA").signs) == (("⊣",), ())
+    assert "tuned to an end of the search range: FedAvg optimiser.lr (upper);" in table.caption
+    said = "⊣ tuned to an end of its search range: FedAvg optimiser.lr (upper). A better value may lie beyond"
+    assert any(note.startswith(said) and "bench tune --widen" in note for note in notes(table))
+    assert not any("⊣" in note for note in notes(make(tmp_path / "none", cells)))
+
+
+def test_the_seeds_of_a_choice_and_wider_ranges_are_said(tmp_path: Path) -> None:
+    chosen = {
+        "fedavg": {"selection": {"seeds": 3}, "widened": {"optimiser.lr": [0.001, 1.0]}},
+        "fedlsa": {"selection": {"seeds": 1}},
+    }
+    table = make(tmp_path, seeds("fedavg", FEDAVG), tuning={"trials": 8, "seeds": "auto", "methods": chosen})
+    assert "8 trials per method, seeds per configuration by the rule auto (1, more for" in table.caption
+    assert "within its spread: fedavg 3, fedlsa 1)" in table.caption
+    assert "ranges made wider during the search: fedavg optimiser.lr 0.001–1.0" in table.caption
+
+
 def test_statements_that_differ_between_records_are_mixed_with_a_footnote(tmp_path: Path) -> None:
     cells = [
         *seeds("fedavg", FEDAVG),
