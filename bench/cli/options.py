@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from bench.cli.request_options import TUNED_ALONE
-from bench.runs.request import BOTH
+from bench.runs.request import BOTH, EVERY, SHARED
 
 if TYPE_CHECKING:
     from bench.cli.console import BenchConsole
@@ -30,10 +30,12 @@ def stopping(console: BenchConsole) -> Iterator[None]:
 
 
 class WithTuned(TyperCommand):
-    """A command whose option --tuned may stand alone or have the value `both`."""
+    """A command whose option --tuned may stand alone or have a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_values(args, "--tuned", TUNED_ALONE, (TUNED_ALONE, BOTH)))
+        return super().parse_args(
+            ctx, with_values(args, "--tuned", TUNED_ALONE, (TUNED_ALONE, BOTH, SHARED, EVERY))
+        )
 
 
 def with_values(args: Sequence[str], option: str, alone: str, values: Sequence[str]) -> list[str]:

@@ -86,7 +86,7 @@ SPELLINGS = {
     "methods": LISTED,
     "overrides": Spelling(("--set",), list[str], assignments, metavar="KEY=VALUE"),
     "sweeps": Spelling(("--sweep",), list[str], sweeps, metavar="KEY=VALUES"),
-    "tuned": Spelling(parse=tuned, metavar="[both]"),
+    "tuned": Spelling(parse=tuned, metavar="[both|shared|all]"),
     "shard": Spelling(metavar="I/N"),
     "search_seeds": COUNT_OR_AUTO,
     "data_root": Spelling(kind=Path, envvar=ROOT_VARIABLE),

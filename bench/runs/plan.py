@@ -10,12 +10,12 @@ from typing import Any
 from bench.data import dataset_spec
 from bench.records.run_folder import RunFolder
 from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
-from bench.runs.request import BOTH, RunRequest
+from bench.runs.request import BOTH, EVERY, SHARED, RunRequest
 from bench.runs.shard import Shard, parse_shard
 from bench.suite.methods import METHODS
 from bench.suite.model import Suite
 from bench.suite.planning import PlannedCell, plan_cells
-from bench.suite.rows import with_rows
+from bench.suite.rows import label_of, with_rows
 from bench.suite.unseen import in_turn
 
 
@@ -97,14 +97,26 @@ def _whole_plan(request: RunRequest) -> Plan:
     default = request.asked(suite)
     if not request.tuned:
         return make_plan(default, out, settings, None, request.data_root)
-    from bench.search.tuned import side_by_side, tuned_suite
+    from bench.search.shared import shared_suite
+    from bench.search.tuned import DEFAULT, SHARED_ROW, side_by_side, tuned_suite
 
-    suite, tuning = tuned_suite(suite, request.tuned_dir, request.data_root)
-    suite = request.asked(suite)
-    untuned: frozenset[str] = frozenset()
-    if request.tuned == BOTH:
-        suite, untuned = side_by_side(suite, default, request.data_root)
-    return make_plan(suite, out, settings, tuning, request.data_root, untuned)
+    tracks: dict[str, Suite] = {}
+    tuning: dict[str, Any] = {}
+    if request.tuned != SHARED:
+        chosen, tuning = tuned_suite(suite, request.tuned_dir, request.data_root)
+        tracks[""] = request.asked(chosen)
+    if request.tuned in (SHARED, EVERY):
+        chosen, record = shared_suite(suite, request.tuned_dir)
+        ending = SHARED_ROW if tracks else ""
+        tracks[ending] = request.asked(chosen)
+        labels = {entry.label or entry.name: f"{label_of(entry)} {ending}".strip() for entry in suite.methods}
+        shared = {labels[name]: found for name, found in record["methods"].items()}
+        tuning = {**record, **tuning, "methods": {**tuning.get("methods", {}), **shared}}
+    if request.tuned in (BOTH, EVERY):
+        tracks[DEFAULT] = default
+    untuned = frozenset(f"{label_of(entry)} {DEFAULT}" for entry in suite.methods)
+    whole = side_by_side(tracks, request.data_root)
+    return make_plan(whole, out, settings, tuning, request.data_root, untuned)
 
 
 def make_plan(

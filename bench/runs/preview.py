@@ -61,7 +61,12 @@ def _made_with_other_code(plan: Plan) -> list[str]:
 def _tuned_elsewhere(plan: Plan, checksum: str) -> list[str]:
     """Whether the configurations in use were chosen for what is about to run."""
     methods = plan.tuning["methods"] if plan.tuning else {}
-    other_data = [name for name, found in methods.items() if found["data_checksum"] != checksum]
+    elsewhere = [name for name, found in methods.items() if found["data_checksum"] is None]
+    other_data = [
+        name
+        for name, found in methods.items()
+        if name not in elsewhere and found["data_checksum"] != checksum
+    ]
     present = {
         name: {cell.config.setting for cell in plan.cells if name in (cell.row, cell.method)}
         for name in methods
@@ -72,6 +77,10 @@ def _tuned_elsewhere(plan: Plan, checksum: str) -> list[str]:
         if found["settings"] and not present[name] & {*found["settings"]}
     ]
     lines = []
+    if elsewhere:
+        lines.append(
+            f"note: the hyperparameters of {', '.join(elsewhere)} were chosen on other suites than this"
+        )
     if other_data:
         lines.append(
             f"note: the hyperparameters of {', '.join(other_data)} were chosen on other data than that at "

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from bench.errors import UserError
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from bench.suite.model import MethodEntry
 
 BOTH: Final = "both"
+SHARED: Final = "shared"
+EVERY: Final = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,11 @@ class RunRequest(SuiteRequest, CellOptions):
         str | None, Option("Frozen encoder of the pictures or texts: see `bench list encoders`.")
     ] = None
     tuned: Annotated[
-        bool | Literal["both"],
-        Option("Use the hyperparameters chosen by `bench tune`; --tuned both also shows the defaults."),
+        bool | Literal["both", "shared", "all"],
+        Option(
+            "Use the values chosen by `bench tune` (--tuned), by `bench tune --shared` (--tuned shared), the "
+            "former and the defaults (--tuned both), or all three (--tuned all)."
+        ),
     ] = False
     shard: Annotated[
         str | None, Option("Run only part I of N of the cells; for job arrays over one folder.")
@@ -64,25 +68,14 @@ class RunRequest(SuiteRequest, CellOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(1, seeds=self.seeds)
-        if self.tuned not in (True, False, BOTH):
-            raise UserError(f"--tuned {self.tuned}: write --tuned alone, or --tuned {BOTH}")
+        if self.tuned not in (True, False, BOTH, SHARED, EVERY):
+            raise UserError(
+                f"--tuned {self.tuned}: write --tuned alone, or --tuned {BOTH}, {SHARED} or {EVERY}"
+            )
         if self.shard is not None:
             parse_shard(self.shard)
         if self.methods is not None and not self.methods:
             raise UserError("--methods is empty; give names separated by commas, such as fedavg,fedlsa")
-
-    def each_suite(self) -> "list[RunRequest]":
-        """This request for every suite that is named in it, separated by commas."""
-        if not isinstance(self.suite, str) or Path(self.suite).is_file():
-            return [self]
-        names = [name.strip() for name in self.suite.split(",") if name.strip()]
-        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-            raise UserError(f"--suite names '{twice[0]}' twice; give each suite once")
-        return [replace(self, suite=name) for name in names] or [self]
-
-    def begin_ray_early(self) -> None:
-        if not all(super(RunRequest, each).folder.exists() for each in self.each_suite()):
-            self.begin_ray()
 
     def settings(self) -> dict[str, Any]:
         encoder = {"encoder": self.encoder} if self.encoder is not None else {}

@@ -73,8 +73,18 @@ class TuneRequest(SuiteRequest, SearchOptions):
         ),
     ] = False
 
+    shared: Annotated[
+        bool,
+        Option(
+            "One configuration per row for all suites (--suite A,B): the same random trials in each of them, "
+            "the best mean over the suites."
+        ),
+    ] = False
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.shared and self.widen:
+            raise UserError("--widen continues the searches of one suite; leave out --shared or --widen")
         at_least(1, seeds=self.first_seeds, max_failures=self.max_failures)
         at_least(0, seed=self.seed)
         if not self.methods:

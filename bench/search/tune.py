@@ -65,11 +65,14 @@ class _Checked:
     """Whether its method makes samples, which takes several times as long as training on given ones."""
 
 
-def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
-    """Run what is missing of every search; a kill loses only the rounds since the last checkpoints."""
+def tune(request: TuneRequest, observer: Observer, searches: Sequence[Search] | None = None) -> TuneOutcome:
+    """Run what is missing of every search; a kill loses only the rounds since the last checkpoints.
+
+    `searches` are those of the request unless others are given.
+    """
     seconds = request.seconds()
     deadline = None if seconds is None else time.monotonic() + seconds
-    searches = searches_of(request)
+    searches = searches_of(request) if searches is None else searches
     check_writable(request.out.absolute())
     if any(_is_open(search, search.journal(), request) for search in searches):
         request.begin_ray()
@@ -106,11 +109,11 @@ def tune(request: TuneRequest, observer: Observer) -> TuneOutcome:
     )
 
 
-def dry_run(request: TuneRequest, observer: Observer) -> None:
+def dry_run(request: TuneRequest, observer: Observer, given: Sequence[Search] | None = None) -> None:
     """Check everything that searches check, and say what they would do; nothing is written or extracted."""
     check_writable(request.out.absolute())
     searches = []
-    for search in searches_of(request):
+    for search in searches_of(request) if given is None else given:
         built = _built(search, request, observer, extract=False)
         if request.widen and built:
             search = _wider(search, _facts(built), request, observer)

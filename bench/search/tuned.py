@@ -24,6 +24,8 @@ SHIPPED = SUITES / "tuned"
 """Hyperparameters that ship with a suite, valid for its version and for the space they were chosen in."""
 DEFAULT = "(default)"
 """The end of the label of a row with a method's defaults, next to the row with tuned values."""
+SHARED_ROW = "(shared)"
+"""The same of a row with the values that were chosen for several suites."""
 
 
 class _Section(BaseModel):
@@ -164,22 +166,24 @@ def tuned_suite(suite: Suite, folder: Path, data_root: Path | None = None) -> tu
     return _of_rows(suite, rows), _for_the_record(dict(zip(names, found, strict=True)))
 
 
-def side_by_side(tuned: Suite, default: Suite, data_root: Path | None = None) -> tuple[Suite, frozenset[str]]:
-    """The tuned rows, each followed by its defaults where these differ; and the labels of the latter rows.
+def side_by_side(tracks: Mapping[str, Suite], data_root: Path | None = None) -> Suite:
+    """The rows of several versions of a suite, each followed by what the other versions make of it.
 
-    Both suites have the same methods in the same order.
+    The versions, by the end of their rows' labels, have the same methods in the same order. A row that is the
+    same in an earlier version is left out.
     """
     from bench.suite.rows import label_of
 
     rows: list[MethodEntry] = []
-    untuned = set()
-    for chosen, plain in zip(tuned.methods, default.methods, strict=True):
-        rows.append(chosen)
-        if _first_cell(tuned, chosen, data_root) != _first_cell(default, plain, data_root):
-            label = f"{label_of(plain)} {DEFAULT}"
-            rows.append(plain.model_copy(update={"label": label}))
-            untuned.add(label)
-    return _of_rows(tuned, rows), frozenset(untuned)
+    for position in range(len(next(iter(tracks.values())).methods)):
+        known: set[str] = set()
+        for ending, suite in tracks.items():
+            row = suite.methods[position]
+            if (cell := _first_cell(suite, row, data_root)) not in known:
+                known.add(cell)
+                label = f"{label_of(row)} {ending}" if ending else row.label
+                rows.append(row.model_copy(update={"label": label}))
+    return _of_rows(next(iter(tracks.values())), rows)
 
 
 def _of_rows(suite: Suite, rows: Sequence[MethodEntry]) -> Suite:

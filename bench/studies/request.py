@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from bench.errors import UserError
 from bench.request import Option, at_least, shared
-from bench.runs.request import BOTH, CellOptions, RunRequest
+from bench.runs.request import BOTH, EVERY, CellOptions, RunRequest
 from bench.search.request import ALL, AUTO, SEEDS, SearchOptions, TuneRequest, first_seeds
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ class StudyRequest(SearchOptions, CellOptions):
     methods: Annotated["Sequence[str] | None", Option("Only these methods: a,b,c.")] = None
     seeds: Annotated[int, Option("Number of seeds of the tables.")] = 5
     search_seeds: Annotated[int | Literal["auto"], Option(SEEDS)] = AUTO
+    shared: Annotated[
+        bool,
+        Option("Also choose one setting for all suites (see `bench tune --shared`), as further rows."),
+    ] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -29,6 +33,8 @@ class StudyRequest(SearchOptions, CellOptions):
         if not self.suites:
             raise UserError("--suite is empty; give a name, or several separated by commas")
         names = [suite.suite for suite in self.loaded]
+        if self.shared and len(names) < 2:
+            raise UserError("--shared chooses one setting for several suites; give them as --suite A,B")
         if twice := [name for name in names if names.count(name) > 1]:
             raise UserError(f"--suite names '{twice[0]}' twice; give each suite once")
 
@@ -47,9 +53,11 @@ class StudyRequest(SearchOptions, CellOptions):
             "methods": [ALL] if self.methods is None else self.methods,
             "seeds": self.search_seeds,
             "time_budget": time_budget or self.time_budget,
+            "shared": False,
         }
         return TuneRequest(**shared(self, TuneRequest) | own)
 
     def run(self, suite: "Suite", tuned: bool = True) -> RunRequest:
-        """The run of one suite: tuned rows besides default rows, or only the latter."""
-        return RunRequest(**shared(self, RunRequest) | {"suite": suite, "tuned": BOTH if tuned else False})
+        """The run of one suite: tuned rows (and shared ones) besides default rows, or only the latter."""
+        tracks = EVERY if self.shared else BOTH
+        return RunRequest(**shared(self, RunRequest) | {"suite": suite, "tuned": tracks if tuned else False})

@@ -16,7 +16,8 @@ from bench.records.run_folder import MERGED
 from bench.runs.run import run
 from bench.search.checks import check_search
 from bench.search.plan import Search, searches_of
-from bench.search.tune import tune
+from bench.search.shared import tune_shared
+from bench.search.tune import TuneOutcome, tune
 from bench.search.tuned import Tuned
 from bench.studies.preview import in_words
 from bench.studies.request import StudyRequest
@@ -52,12 +53,19 @@ def study(request: StudyRequest, observer: Observer) -> StudyOutcome:
     _check(request, observer, extract=True)
     seconds = request.seconds()
     deadline = None if seconds is None else time.monotonic() + seconds
-    outcomes: list[SuiteOutcome] = []
+    tuned: dict[str, TuneOutcome] = {}
     for place, suite in enumerate(request.loaded):
         observer.say(f"study, suite {place + 1} of {len(request.loaded)}: {suite.suite}")
-        found = tune(request.tuning(suite, _share(deadline, len(request.loaded) - place)), observer)
-        if found.incomplete:
-            outcomes.append(SuiteOutcome(suite.suite, found.tuned, found.incomplete))
+        share = _share(deadline, len(request.loaded) - place)
+        tuned[suite.suite] = tune(request.tuning(suite, share), observer)
+    shared = (
+        tune_shared([request.tuning(suite) for suite in request.loaded], observer) if request.shared else None
+    )
+    outcomes: list[SuiteOutcome] = []
+    for suite in request.loaded:
+        found = tuned[suite.suite]
+        if problems := [*found.incomplete, *(shared.incomplete if shared else ())]:
+            outcomes.append(SuiteOutcome(suite.suite, found.tuned, problems))
             continue
         done = run(request.run(suite), observer)
         for warning in done.warnings:

@@ -1,10 +1,10 @@
 """What requests for runs, searches and studies have in common: places, resources, and the suite."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from bench.cluster import local_ray
 from bench.cluster.joining import check_address
@@ -61,7 +61,7 @@ class ComputingRequest(Request):
 class SuiteRequest(ComputingRequest):
     """One suite, and what is changed in it."""
 
-    suite: Annotated["str | Suite", Option("Name of a suite, or path of a suite file.")]
+    suite: Annotated["str | Suite", Option("Name of a suite, or path of a suite file; several as a,b,c.")]
     overrides: Annotated[
         Mapping[str, Any], Option("Override a setting, e.g. fedlsa.lam=0.7; may be repeated.")
     ] = field(default_factory=dict, kw_only=True)
@@ -92,9 +92,18 @@ class SuiteRequest(ComputingRequest):
         """The folder below `out` that holds everything of this suite."""
         return self.out / self.loaded.suite
 
+    def each_suite(self) -> list[Self]:
+        """This request for every suite that is named in it, separated by commas."""
+        if not isinstance(self.suite, str) or Path(self.suite).is_file():
+            return [self]
+        names = [name.strip() for name in self.suite.split(",") if name.strip()]
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise UserError(f"--suite names '{twice[0]}' twice; give each suite once")
+        return [replace(self, suite=name) for name in names] or [self]
+
     def begin_ray_early(self) -> None:
         """Without a folder there is work for Ray: let it start during the imports that follow."""
-        if not self.folder.exists():
+        if not all(each.folder.exists() for each in self.each_suite()):
             self.begin_ray()
 
     def settings(self) -> dict[str, Any]:
