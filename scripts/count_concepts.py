@@ -116,9 +116,10 @@ def print_nouns() -> None:
     from bench.records.cell_folder import CellFolder
     from bench.suite.loading import load_suite
     from bench.suite.planning import plan_cells
+    from bench.suite.rows import with_rows
 
     folder = Path(tempfile.mkdtemp())
-    suite = load_suite("quickstart").with_methods(["fedprox"]).model_copy(update={"seeds": 1})
+    suite = with_rows(load_suite("quickstart"), ["fedprox"]).model_copy(update={"seeds": 1})
     changes = {
         "training.rounds": 3,  # the last round would write the result, too
         "fedprox.optimiser": {"name": "sgd", "lr": 0.1},

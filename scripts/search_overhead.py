@@ -114,7 +114,7 @@ def search_seconds(folder: Path) -> float:
             "seeds": 1,
         }
     )
-    search = make_search(suite, "sleepy", "wide", "optuna", "none", 0, {}, folder)
+    search = make_search(suite, 0, "wide", "optuna", "none", 0, folder)
     search.directory.mkdir(parents=True)
     started = time.monotonic()
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)

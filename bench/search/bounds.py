@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from bench.search.space import SearchSpace, Values
 from bench.suite.methods import METHODS
-from search_spaces.spaces import Distribution
+from search_spaces.model import Distribution
 
 MARGIN = 0.05
 """A value within this share of its range from one end is at a bound."""

@@ -8,7 +8,7 @@ import pytest
 
 from bench.search.bounds import Limits, at_bound, field_limits, wider, with_ranges
 from bench.search.space import SearchSpace
-from search_spaces.spaces import Distribution
+from search_spaces.model import Distribution
 
 LR = "optimiser.lr"
 

@@ -286,12 +286,13 @@ def test_what_is_set_is_not_searched() -> None:
     whole = searches(suite())["FedProx"]
     assert set(whole.space.domains) == {"mu", "optimiser.lr"} and not whole.keys_chosen
     variant = suite(variants=[{"name": "strong", "set": {"fedprox.mu": 1.0}}])
-    for setting, options in [
+    cases: list[tuple[Suite, dict[str, Any]]] = [
         (suite(), {"overrides": {"fedprox.mu": 0.5}}),
         (suite(), {"overrides": {"FedProx.mu": 0.5}}),
         (suite(), {"sweeps": {"optimiser.lr": [0.1, 0.2], "fedprox.mu": [0.5]}}),
         (variant, {}),
-    ]:
+    ]
+    for setting, options in cases:
         found = searches(setting, **options)["FedProx"]
         assert list(found.space.domains) == ["optimiser.lr"] and found.keys_chosen
         (mu,) = {cell.config.method.hyperparameters["mu"] for cell in found.cells({"optimiser.lr": 0.1})}

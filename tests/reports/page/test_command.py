@@ -93,7 +93,7 @@ def test_the_command_of_a_tuned_cell_has_what_was_chosen(tmp_path: Path, setting
 def test_the_command_names_the_row_where_a_method_has_several_and_has_the_swept_values(
     tmp_path: Path,
 ) -> None:
-    rows = [
+    rows: list[str | MethodEntry] = [
         "fedavg",
         MethodEntry(name="fedavg", label="FedAvg (fast)", set={"weighting": "uniform"}),
         "fedprox",
