@@ -80,10 +80,20 @@ def _node():
 SPACE = {
     "method": "steady",
     "hyperparameters": {
-        "shift": {"default": 0.5, "paper": [0.0, 0.25, 0.5, 0.75, 1.0], "wide": {"uniform": [0.0, 1.0]}}
+        "shift": {
+            "default": 0.5,
+            "paper": [0.0, 0.25, 0.5, 0.75, 1.0],
+            "source": "nowhere",
+            "wide": {"uniform": [0.0, 1.0]},
+        }
     },
     "training": {
-        "optimiser.lr": {"default": 0.01, "paper": [0.01, 0.1], "wide": {"log_uniform": [0.001, 0.1]}}
+        "optimiser.lr": {
+            "default": 0.01,
+            "paper": [0.01, 0.1],
+            "source": "nowhere",
+            "wide": {"log_uniform": [0.001, 0.1]},
+        }
     },
 }
 
