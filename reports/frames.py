@@ -1,13 +1,14 @@
-"""Runs as pandas data frames: one of final accuracies, one of curves. Accuracies are in percent."""
+"""Runs as pandas data frames: final accuracies, curves, and sweeps. Accuracies are in percent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import finite
 from reports.numbers.history import round_average, state_of
+from reports.numbers.long_table import long_table
 from reports.numbers.nesting import flat
 from reports.numbers.scores import domains_of
 
@@ -24,7 +25,7 @@ def frame(run: Run) -> pd.DataFrame:
     `avg` is AVG over the domains and `personal` the mean over the clients on their own test data; both are
     repeated in every row of a cell, so take one row per cell before averaging them. `state` is done, failed,
     unfinished or missing; accuracies are NaN unless it is done. Hyperparameters have a column each, named
-    `hyperparameters.KEY`, which is empty for methods without that key.
+    `hyperparameters.KEY`, which is empty for methods without that key; so do swept keys, named `swept.KEY`.
     """
     import pandas as pd
 
@@ -53,6 +54,20 @@ def curves(run: Run) -> pd.DataFrame:
     return found.astype(dict.fromkeys(measured, "float64") | dict.fromkeys(whole, "int64"))
 
 
+def sweep(runs: Sequence[Run]) -> pd.DataFrame:
+    """One row per cell, with a column for each swept key as it was written, such as `fedlsa.lam`.
+
+    `row` and `setting` are those before the sweep. A swept key is empty for cells that do not depend on it.
+    `avg`, each domain and, where clients have models of their own, `personal` are NaN unless `state` is done.
+    """
+    import pandas as pd
+
+    columns, lines = long_table(runs)
+    found = pd.DataFrame(lines, columns=columns)
+    measured = [name for name in columns[columns.index("avg") :] if name not in found.select_dtypes("number")]
+    return found.astype({"seed": "int64", **dict.fromkeys(measured, "float64")})
+
+
 def _identity(run: Run, cell: CellRecord) -> dict[str, Any]:
     values = (run.suite.name, cell.variant, cell.method, cell.label, cell.seed, cell.cell_id)
     return dict(zip(IDENTITY, values, strict=True))
@@ -70,6 +85,7 @@ def _final(run: Run, cell: CellRecord) -> Iterator[dict[str, Any]]:
             "avg": _percent(cell.average(domains)),
             "personal": _percent(cell.personal),
             **hyperparameters,
+            **{f"swept.{key}": value for key, value in (cell.swept.values if cell.swept else {}).items()},
         }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bench.errors import UserError
 from bench.records.reader import Run
 from bench.records.results_file import is_results_file, load_records
+from reports.numbers.swept import is_swept
 from reports.render.notebook import ShownTable, shown
 from reports.report import FORMATS, Report
 
@@ -61,6 +62,14 @@ class Result:
         from reports.frames import curves
 
         return curves(self.records)
+
+    def sweep(self) -> pd.DataFrame:
+        """One row per cell, with a column for each swept key."""
+        from reports.frames import sweep
+
+        if not is_swept(self.records):
+            raise UserError(f"nothing was swept in {self.records.name}; give `sweep` to bench.run")
+        return sweep([self.records])
 
     def write(self, folder: str | Path | None = None, formats: Sequence[str] = FORMATS) -> list[Path]:
         """Write tables, figures and the page; by default into the folder of the run."""

@@ -12,7 +12,7 @@ from bench.records.run_folder import MERGED, find_run
 from bench.results.request import ReportRequest
 from bench.tracking.tracker import Tracker, TrackingError, recorded_store
 from reports.combine.merge import merge_runs
-from reports.report import RankingReport, Report, check_requested
+from reports.report import RankingReport, Report, SweepReport, check_requested
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,11 @@ def report(request: ReportRequest, observer: Observer) -> ReportOutcome:
         files += each.write(request.formats, target)
         if home is not None and home == target:
             notes += _track(home, request.tracking_uri)
-    ranking = RankingReport([each.run for each in reports])
+    runs = [each.run for each in reports]
+    ranking = RankingReport(runs)
     if len(reports) > 1:
-        files += ranking.write(request.formats, request.out or request.root / MERGED)
+        for over_all in (ranking, SweepReport(runs)):
+            files += over_all.write(request.formats, request.out or request.root / MERGED)
     return ReportOutcome(reports, ranking, files, notes)
 
 

@@ -134,14 +134,17 @@ class Search:
         """Round → mean validation accuracy, from the cells' records."""
         return mean_history([folder.validations() for folder in self.folders(trial)])
 
+    def histories(self, trial: Trial) -> dict[str, list[tuple[int, float]]]:
+        """Setting → round and mean validation accuracy over the seeds."""
+        by_setting: dict[str, list[dict[int, float]]] = {}
+        for cell, folder in zip(self.cells(trial.values), self.folders(trial), strict=True):
+            by_setting.setdefault(cell.variant, []).append(folder.validations())
+        return {setting: mean_history(found) for setting, found in by_setting.items()}
+
     def scores(self, trial: Trial) -> dict[str, float]:
         """Setting → mean validation accuracy over the seeds, at the last round they were all measured."""
-        cells = zip(self.cells(trial.values), self.folders(trial), strict=True)
-        by_setting: dict[str, list[dict[int, float]]] = {}
-        for cell, folder in cells:
-            by_setting.setdefault(cell.variant, []).append(folder.validations())
-        histories = {setting: mean_history(found) for setting, found in by_setting.items()}
-        return {setting: history[-1][1] for setting, history in histories.items() if history}
+        histories = self.histories(trial).items()
+        return {setting: history[-1][1] for setting, history in histories if history}
 
     def is_done(self, trial: Trial) -> bool:
         return all(folder.is_done for folder in self.folders(trial))

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.tracking.tracker import Tracker, digest_of
-from bench.tracking.view import CellView, Point
+from bench.tracking.view import CellView, Point, allowed, as_parameter
 
 
 class SearchTracker(Tracker):
@@ -87,10 +87,18 @@ def _view_of(search: Search, trial: Trial, parent: str) -> CellView:
             "outcome": trial.outcome or "open",
             **({"error": trial.reason} if trial.reason else {}),
         },
-        parameters={
-            key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()
-        },
+        parameters={allowed(key): as_parameter(value) for key, value in values.items()},
         points=[
-            Point("validation", validation, number, ended) for number, validation in search.history(trial)
+            Point(name, validation, number, ended)
+            for name, history in _metrics(search, trial).items()
+            for number, validation in history
         ],
     )
+
+
+def _metrics(search: Search, trial: Trial) -> dict[str, list[tuple[int, float]]]:
+    """Metric → validation accuracy by round: the mean that counts and, of several settings, each of them."""
+    settings = search.histories(trial)
+    several = settings if len(settings) > 1 else {}
+    by_setting = {allowed(f"validation {name}"): history for name, history in several.items()}
+    return {"validation": search.history(trial), **by_setting}

@@ -206,7 +206,7 @@ class Tracker:
         if run is None:
             run = self._create(experiment, key, view.tags, view.name, view.started)
         else:
-            for stale in {"error"} & run.data.tags.keys() - view.tags.keys():
+            for stale in {"error", "swept_row"} & run.data.tags.keys() - view.tags.keys():
                 client.delete_tag(run.info.run_id, stale)
             client.log_batch(run.info.run_id, tags=[RunTag(*tag) for tag in view.tags.items()])
             if run.info.run_name != view.name:
@@ -308,8 +308,9 @@ def _sqlite_file(uri: str) -> Path | None:
 
 
 def _cell_digest(cell: PlannedRecord, end: Path) -> str:
-    """Changes with the cell's result and with its label, which a suite may change without a new result."""
-    return hashlib.sha256(f"{cell.label}\0{digest_of([end])}".encode()).hexdigest()
+    """Changes with the cell's result, its label and its place in a sweep: a suite may change only these."""
+    swept = f"\0{cell.swept.model_dump_json()}" if cell.swept else ""
+    return hashlib.sha256(f"{cell.label}\0{digest_of([end])}{swept}".encode()).hexdigest()
 
 
 def digest_of(paths: Iterable[Path]) -> str:

@@ -56,6 +56,8 @@ def view_of(folder: CellFolder, config: CellConfig, planned: PlannedRecord, pare
         "seed": str(config.seed),
         "record": planned.directory,
     }
+    if planned.swept is not None:
+        tags["swept_row"] = planned.swept.row
     if result is not None:
         tags["commit"] = str(result.provenance.commit)
         finished = (
@@ -76,9 +78,18 @@ def view_of(folder: CellFolder, config: CellConfig, planned: PlannedRecord, pare
         started=started,
         ended=ended,
         tags=tags,
-        parameters=parameters_of({"label": planned.label, **config.as_record()}),
+        parameters=parameters_of({"label": planned.label, **config.as_record()}) | _swept(planned),
         points=points,
     )
+
+
+def _swept(planned: PlannedRecord) -> dict[str, str]:
+    """The swept keys as the user wrote them, so that MLflow can plot over them.
+
+    They replace what the suite has: a swept `training.optimiser.lr` is that of the row.
+    """
+    values = planned.swept.values if planned.swept else {}
+    return {allowed(key): as_parameter(value) for key, value in values.items()}
 
 
 def parameters_of(config: dict[str, Any]) -> dict[str, str]:
@@ -94,7 +105,7 @@ def parameters_of(config: dict[str, Any]) -> dict[str, str]:
         if name.startswith(hyperparameters):
             plain = name.removeprefix(hyperparameters)
             parameters[name if plain in parameters else plain] = value
-    return {_allowed(name): value for name, value in parameters.items()}
+    return {allowed(name): value for name, value in parameters.items()}
 
 
 def round_points(rounds: Sequence[RoundRecord], started: int) -> Iterator[Point]:
@@ -131,14 +142,19 @@ def _flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         for name, child in value.items():
             yield from _flatten(child, f"{prefix}.{name}" if prefix else name)
     else:
-        yield prefix, value if isinstance(value, str) else json.dumps(value)
+        yield prefix, as_parameter(value)
+
+
+def as_parameter(value: Any) -> str:
+    """A number as MLflow reads it back; any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
-    return {_allowed(name): float(value) for name, value in values.items() if isinstance(value, int | float)}
+    return {allowed(name): float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 
-def _allowed(name: str) -> str:
+def allowed(name: str) -> str:
     """MLflow takes letters, digits and a few signs in a name."""
     return re.sub(r"[^\w.\- ]", "_", name)
 

@@ -68,11 +68,18 @@ def _united(runs: Sequence[Run]) -> Iterable[CellRecord]:
             row_cells = cells.setdefault((cell.variant, cell.method, label), [])
             ids = [other.cell_id for other in row_cells]
             if cell.cell_id not in ids:
-                row_cells.append(replace(cell, label=label))
+                row_cells.append(_labelled(cell, label))
             else:
                 place = ids.index(cell.cell_id)
-                row_cells[place] = _better(row_cells[place], replace(cell, label=label))
+                row_cells[place] = _better(row_cells[place], _labelled(cell, label))
     return [cell for row_cells in cells.values() for cell in row_cells]
+
+
+def _labelled(cell: CellRecord, label: str) -> CellRecord:
+    """The cell under another label; so is the row that a sweep began with."""
+    added = label.removeprefix(cell.label)
+    swept = cell.swept and cell.swept.model_copy(update={"row": cell.swept.row + added})
+    return replace(cell, label=label, swept=swept)
 
 
 def _better(first: CellRecord, second: CellRecord) -> CellRecord:

@@ -6,8 +6,9 @@ from pathlib import Path
 from reports.figures.critical_difference import pictures as ranking_pictures
 from reports.figures.picture import Picture
 from reports.figures.registry import supported
+from reports.figures.sensitivity import sweep_pictures
 
-__all__ = ["Picture", "ranking_pictures", "supported", "write_pictures"]
+__all__ = ["Picture", "ranking_pictures", "supported", "sweep_pictures", "write_pictures"]
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 ACROSS = 4
 LETTERS_PER_INCH = 13
 """Of a title; a longer one gets several lines, so that it does not run into its neighbour."""
+LONG = 24
+"""Tick labels are rotated if they have more characters than this in total."""
 NARROW = 100
 """Below this ratio of its limits, a logarithmic axis also has ticks between the powers of ten."""
 
@@ -33,12 +35,15 @@ def panels(
     return figure, list(grid.flat[: len(titles)])
 
 
-def legend(figure: "Figure", shown: Sequence["Axes"], title: str | None = None) -> None:
-    """Draw one legend for all panels, with one line per name."""
+def legend(
+    figure: "Figure", shown: Sequence["Axes"], title: str | None = None, last: Sequence[str] = ()
+) -> None:
+    """Draw one legend for all panels, with one line per name; the names in `last` come at the end."""
     handles: dict[str, object] = {}
     for panel in shown:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
+    handles |= {name: handles.pop(name) for name in last if name in handles}
     figure.legend(
         handles=list(handles.values()), labels=list(handles), loc="outside right upper", title=title
     )
@@ -49,6 +54,12 @@ def label_rows(shown: Sequence["Axes"], text: str) -> None:
     for panel in shown:
         if panel.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             panel.set_ylabel(text)
+
+
+def name_ticks(panel: "Axes", names: Sequence[str]) -> None:
+    """Evenly spaced ticks with these names."""
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    panel.set_xticks(range(len(names)), names, **(turned if len("".join(names)) > LONG else {}))
 
 
 def make_logarithmic(panel: "Axes") -> None:

@@ -1,5 +1,6 @@
 """The style of all figures: readable in print and with any colour vision."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2, 1, 
 MARKERS = "os^DvPX*"
 BOUND_COLOUR = "#7F7F7F"
 BOUND_DASHES = {"local": (0, (1, 2)), "central": (0, (6, 3))}
+SMALL_LETTERS_PER_INCH = 17
 COLOUR_MAP = "cividis"
 """Perceptually uniform, so that it reads the same in grey and with any colour vision."""
 
@@ -70,4 +72,11 @@ def looks_of(run: Run) -> dict[RowKey, dict[str, Any]]:
 def say_what_is_left_out(figure: "Figure", run: Run) -> None:
     """Add a line in small print below the figure if cells have no result."""
     if left_out := sum(cell.result is None for cell in run.cells):
-        figure.supxlabel(f"{left_out} of {len(run.cells)} cells are unfinished and left out", fontsize=7)
+        add_small_print(figure, f"{left_out} of {len(run.cells)} cells are unfinished and left out")
+
+
+def add_small_print(figure: "Figure", text: str) -> None:
+    """Add a paragraph below the figure."""
+    width = int(SMALL_LETTERS_PER_INCH * figure.get_figwidth())
+    paragraphs = filter(None, (figure.get_supxlabel(), textwrap.fill(text, width)))
+    figure.supxlabel("\n".join(paragraphs), fontsize=7)

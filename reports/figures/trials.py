@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from reports.figures.panels import label_rows, legend, make_logarithmic, panels
+from reports.figures.panels import label_rows, legend, make_logarithmic, name_ticks, panels
 from reports.figures.picture import Picture
-from reports.figures.sensitivity import draw_grid
+from reports.figures.sensitivity import draw_grid, frame_field
 from reports.figures.style import COLOURS
+from reports.numbers.designs import Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 FEWEST = 2
 """The smallest number of trials that can be compared."""
-LONG = 24
-"""Tick labels are rotated if they have more characters than this in total."""
 UNIT = "Validation accuracy (%)"
 TRIAL: dict[str, Any] = {"color": COLOURS[0], "s": 22, "alpha": 0.75, "linewidths": 0, "label": "trial"}
 DEFAULT: dict[str, Any] = {"color": COLOURS[1], "s": 34, "marker": "D", "zorder": 3, "label": "default"}
@@ -103,32 +102,31 @@ def _make_axis(panel: "Axes", key: SearchedKey) -> None:
     from matplotlib.ticker import MaxNLocator
 
     if key.kind == "choice":
-        _name_choices(panel, _options(key))
+        options = _options(key)
+        name_ticks(panel, [_text(option) for option in options])
+        panel.set_xlim(-0.5, len(options) - 0.5)
     elif key.kind == "log_uniform":
         make_logarithmic(panel)
     elif key.kind == "int":
         panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
-def _draw_heat(panel: "Axes", grid: Mapping[tuple[float, float], float], keys: Sequence[SearchedKey]) -> None:
-    from matplotlib.patches import Rectangle
-
+def _draw_heat(panel: "Axes", grid: Mapping[tuple[Value, Value], float], keys: Sequence[SearchedKey]) -> None:
     rows, columns = keys
     draw_grid(panel, grid, UNIT)
     panel.set_ylabel(rows.name)
     panel.set_xlabel(columns.name)
     if all(key.default in key.choices for key in keys):
         y, x = (sorted(key.choices).index(key.default) for key in keys)
-        frame = Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=2)
-        panel.add_patch(frame)
+        frame_field(panel, x, y)
 
 
-def _grid(trials: Trials) -> dict[tuple[float, float], float] | None:
+def _grid(trials: Trials) -> dict[tuple[Value, Value], float] | None:
     """Values of two numeric keys → accuracy, if all combinations of their choices were tried."""
     if len(trials.keys) != 2 or not all(_has_numbers_to_choose(key) for key in trials.keys):
         return None
     combinations = list(product(*(key.choices for key in trials.keys)))
-    grid: dict[tuple[float, float], float] = {}
+    grid: dict[tuple[Value, Value], float] = {}
     for trial in trials.tried:
         first, second = (trial.values[key.name] for key in trials.keys)
         if (first, second) in combinations:
@@ -144,14 +142,6 @@ def _options(key: SearchedKey) -> list[Any]:
     """The choices, plus the default if it is not among them; numbers ascending."""
     options = [*key.choices, *([] if key.default in key.choices else [key.default])]
     return sorted(options) if all(map(_is_number, options)) else options
-
-
-def _name_choices(panel: "Axes", options: Sequence[Any]) -> None:
-    names = [_text(option) for option in options]
-    panel.set_xticks(range(len(names)), names)
-    if len("".join(names)) > LONG:
-        panel.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
-    panel.set_xlim(-0.5, len(names) - 0.5)
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from bench.records.reader import CellRecord, Run
 from bench.records.schema import DEFAULT_ROW, Result, average, finite, validations
 from reports.numbers.history import average_by_round
+from reports.numbers.swept import is_off_default
 
 BOUNDS = ("local", "central")
 REFERENCE = "fedavg"
@@ -53,7 +54,13 @@ class RowScores:
     @property
     def ranked(self) -> bool:
         """Whether the row is a candidate for best and second best."""
-        return self.method not in BOUNDS and not self.as_published and not self.default
+        others = self.as_published or self.default or self.off_default
+        return self.method not in BOUNDS and not others
+
+    @property
+    def off_default(self) -> bool:
+        """Whether a sweep gave the row another value than its default; to choose one by test is no rule."""
+        return any(is_off_default(cell) for cell in self.cells)
 
     @property
     def personalised(self) -> bool:

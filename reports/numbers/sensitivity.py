@@ -1,182 +1,217 @@
-"""The settings that a run varies, and the final AVG for each value."""
+"""Final AVG over the values of one setting, and over those of two, while all others are fixed.
 
-import statistics
-from collections.abc import Mapping
+In a sweep the others are at their defaults or, where those were not run, at the best values there are. In a
+suite with variants there is a line for every combination of the others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from bench.config.cell import SECTIONS, CellConfig
-from bench.records.reader import CellRecord, Run
-from reports.numbers.nesting import flat
-from reports.numbers.scores import BOUNDS, domains_of
+from bench.text import symbol
+from reports.numbers.designs import Combination, Design, Point, Value, best_of, ordered, place_names
+from reports.numbers.swept import settings_in_words
 
 FEWEST_VALUES = 3
-"""Two values are a comparison, which the table already makes."""
-SYMBOLS = {"lam": "λ", "lam1": "λ₁", "lam2": "λ₂", "alpha": "α", "beta": "β", "tau": "τ", "mu": "μ"}
-
-BySeed = Mapping[int, float]
+"""In a suite with variants: two values are a comparison, which the table already makes."""
+FEWEST_SWEPT = 2
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting that varies while all others are fixed: value in ascending order → AVG by seed."""
+    """One setting that varies while all others are fixed."""
 
     parameter: str
     line: str
-    """The name of the line: the method, the dataset if there are several, and what tells it from others."""
-    values: Mapping[float, BySeed]
+    """The name of the line: the row, and what tells it from other lines of a suite with variants."""
+    values: Mapping[Value, Point]
+    """In ascending order."""
+    place: str = ""
+    """Suite, setting and dataset, as far as the lines differ in them."""
+    fixed: str = ""
+    """Where the other swept keys are: `τ=0.1 (default)`."""
+    default: Value | None = None
+    """None if it is not among the values or not known."""
+    best: Value | None = None
+    """None where there is no choice: the values are of the problem, or no sweep says what they are."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Two settings that vary together."""
+    """Two settings that vary together; named like a line."""
 
     parameters: tuple[str, str]
     line: str
-    """Named like the line of a sweep."""
-    values: Mapping[tuple[float, float], BySeed]
+    values: Mapping[tuple[Value, Value], Point]
+    place: str = ""
+    fixed: str = ""
+    default: tuple[Value, Value] | None = None
+    best: frozenset[tuple[Value, Value]] = frozenset()
+    """The best under each value of the problem."""
+
+    @property
+    def title(self) -> str:
+        return ", ".join(filter(None, (self.line, self.place, self.fixed)))
 
 
 @dataclass(frozen=True)
-class _Trial:
-    line: str
-    numbers: dict[str, float]
-    others: dict[str, Any]
-    seed: int
-    average: float
+class _Slice:
+    """The points of a design in which only some keys vary."""
+
+    design: Design
+    keys: tuple[str, ...]
+    others: Mapping[str, Value]
+    points: Mapping[Combination, Point]
+
+    @property
+    def default(self) -> Combination | None:
+        """The default of the varying keys, if it is among the points."""
+        defaults = self.design.defaults or {}
+        at = tuple(defaults.get(key, "") for key in self.keys)
+        return at if at in self.points else None
+
+    @property
+    def best(self) -> set[Combination]:
+        if self.design.defaults is None:
+            return set()
+        return best_of(self.keys, {at: point.mean or 0.0 for at, point in self.points.items()})
+
+    @property
+    def fixed(self) -> str:
+        """The other keys of a sweep in words."""
+        defaults = self.design.defaults
+        if defaults is None or not self.others:
+            return ""
+        at_default = {key: value for key, value in self.others.items() if value == defaults[key]}
+        at_best = {key: value for key, value in self.others.items() if key not in at_default}
+        parts = [(at_default, "default"), (at_best, "best; the default was not run")]
+        return ", ".join(f"{settings_in_words(values)} ({why})" for values, why in parts if values)
 
 
-def symbol(parameter: str) -> str:
-    """The symbol used in papers, if there is one; `encoder.name` becomes `encoder`."""
-    name = parameter.removesuffix(".name").rpartition(".")[2]
-    return SYMBOLS.get(name, name)
-
-
-def sweeps(run: Run) -> list[Sweep]:
-    """Every setting that takes three or more values while all others are fixed."""
+def sweeps(designs: Sequence[Design]) -> list[Sweep]:
+    """Every setting that takes several values while all others are fixed."""
     found = []
-    for trials in _by_method(run):
-        for parameter in _varying(trials):
-            lines = []
-            for group in _groups(trials, (parameter,)):
-                values: dict[float, dict[int, float]] = {}
-                for trial in sorted(group, key=lambda trial: trial.numbers[parameter]):
-                    values.setdefault(trial.numbers[parameter], {})[trial.seed] = trial.average
-                if len(values) >= FEWEST_VALUES:
-                    lines.append((group[0], values))
-            names = _names([trial for trial, _ in lines], (parameter,))
-            found += [Sweep(parameter, name, values) for name, (_, values) in zip(names, lines, strict=True)]
+    places = place_names([design.place for design in designs])
+    for group in _by_method(designs):
+        for key in _keys(group):
+            lines = [each for design in group for each in _slices(design, (key,)) if _is_line(each)]
+            for each, name in zip(lines, _names(lines), strict=True):
+                values = {at[0]: point for at, point in each.points.items()}
+                best, default = next(iter(each.best), None), each.default
+                found.append(
+                    Sweep(
+                        parameter=key,
+                        line=name,
+                        values={value: values[value] for value in ordered(values)},
+                        place=places[each.design.place],
+                        fixed=each.fixed,
+                        default=default[0] if default else None,
+                        best=best[0] if best else None,
+                    )
+                )
     return found
 
 
-def grids(run: Run) -> list[Grid]:
+def grids(designs: Sequence[Design]) -> list[Grid]:
     """Every pair of settings with more combinations than varying one at a time would give."""
     found = []
-    for trials in _by_method(run):
-        for first, second in combinations(_varying(trials), 2):
-            maps = []
-            for group in _groups(trials, (first, second)):
-                values: dict[tuple[float, float], dict[int, float]] = {}
-                for trial in group:
-                    at = trial.numbers[first], trial.numbers[second]
-                    values.setdefault(at, {})[trial.seed] = trial.average
-                rows, columns = ({at[place] for at in values} for place in (0, 1))
-                if min(len(rows), len(columns)) > 1 and len(values) > len(rows) + len(columns) - 1:
-                    maps.append((group[0], values))
-            names = _names([trial for trial, _ in maps], (first, second))
-            found += [
-                Grid((first, second), name, values) for name, (_, values) in zip(names, maps, strict=True)
-            ]
+    places = place_names([design.place for design in designs])
+    for group in _by_method(designs):
+        for first, second in combinations(_keys(group), 2):
+            maps = [each for design in group for each in _slices(design, (first, second)) if _is_map(each)]
+            for each, name in zip(maps, _names(maps), strict=True):
+                found.append(
+                    Grid(
+                        parameters=(first, second),
+                        line=name,
+                        values={(at[0], at[1]): point for at, point in each.points.items()},
+                        place=places[each.design.place],
+                        fixed=each.fixed,
+                        default=(each.default[0], each.default[1]) if each.default else None,
+                        best=frozenset((at[0], at[1]) for at in each.best),
+                    )
+                )
     return found
 
 
-def mean(by_seed: BySeed) -> float:
-    """The mean over the seeds."""
-    return statistics.fmean(by_seed.values())
+def key_names(keys: Iterable[str]) -> dict[str, str]:
+    """Key → its symbol, or the whole key where others have the same symbol."""
+    symbols = {key: symbol(key) for key in keys}
+    shared = list(symbols.values())
+    return {key: name if shared.count(name) == 1 else key for key, name in symbols.items()}
 
 
-def _by_method(run: Run) -> list[list[_Trial]]:
-    methods: dict[str, list[_Trial]] = {}
-    labels: dict[str, set[str]] = {}
-    for cell in run.cells:
-        labels.setdefault(cell.method, set()).add(cell.label)
-    several = len({_dataset(cell) for cell in run.cells if cell.config}) > 1
-    for variant in run.variants:
-        domains = domains_of(run, variant)
-        for cell in run.cells:
-            if cell.variant != variant or cell.method in BOUNDS or cell.config is None:
-                continue
-            final = cell.average(domains)
-            if final is None:
-                continue
-            # rows of one method have different labels if the label names the value itself
-            name = cell.label if len(labels[cell.method]) == 1 else cell.method
-            line = f"{name}, {_dataset(cell)}" if several else name
-            numbers, others = _settings(cell.config)
-            trial = _Trial(line, numbers, others, cell.seed, 100 * final)
-            methods.setdefault(cell.method, []).append(trial)
+def _by_method(designs: Sequence[Design]) -> list[list[Design]]:
+    methods: dict[str, list[Design]] = {}
+    for design in designs:
+        methods.setdefault(design.method, []).append(design)
     return list(methods.values())
 
 
-def _names(trials: list[_Trial], parameters: tuple[str, ...]) -> list[str]:
-    """The line of each trial, followed by the settings that tell it from other trials on the same line."""
+def _keys(designs: Sequence[Design]) -> list[str]:
+    return list(dict.fromkeys(key for design in designs for key in design.keys))
+
+
+def _is_line(part: _Slice) -> bool:
+    fewest = FEWEST_VALUES if part.design.defaults is None else FEWEST_SWEPT
+    return len(part.points) >= fewest
+
+
+def _is_map(part: _Slice) -> bool:
+    rows, columns = ({at[place] for at in part.points} for place in (0, 1))
+    return min(len(rows), len(columns)) > 1 and len(part.points) > len(rows) + len(columns) - 1
+
+
+def _slices(design: Design, keys: tuple[str, ...]) -> list[_Slice]:
+    """The parts of a design in which only these keys vary; of a sweep, the one to show."""
+    if not set(keys) <= set(design.keys):
+        return []
+    own = [design.keys.index(key) for key in keys]
+    rest = [place for place in range(len(design.keys)) if place not in own]
+    parts: dict[Combination, dict[Combination, Point]] = {}
+    for at, point in design.measured.items():
+        others = tuple(at[place] for place in rest)
+        parts.setdefault(others, {})[tuple(at[place] for place in own)] = point
+    slices = [
+        _Slice(design, keys, {design.keys[place]: value for place, value in zip(rest, at, strict=True)}, own)
+        for at, own in parts.items()
+    ]
+    return slices if design.defaults is None else _shown(slices, design.defaults)
+
+
+def _shown(slices: Sequence[_Slice], defaults: Mapping[str, Value]) -> list[_Slice]:
+    """The slice with as many of the other keys at their defaults as there are, the best of several."""
+    several = [each for each in slices if len(each.points) > 1]
+    for key in several[0].others if several else ():
+        several = [each for each in several if each.others[key] == defaults[key]] or several
+    return (
+        [max(several, key=lambda each: max(point.mean or 0.0 for point in each.points.values()))]
+        if several
+        else []
+    )
+
+
+def _names(slices: Sequence[_Slice]) -> list[str]:
+    """The row of each, followed in suites with variants by what tells it from others of the same row."""
     names = []
-    for trial in trials:
-        alike = [{**other.numbers, **other.others} for other in trials if other.line == trial.line]
+    for each in slices:
+        alike = [
+            _settings(other)
+            for other in slices
+            if (other.design.row, other.design.place) == (each.design.row, each.design.place)
+        ]
         differing = {
             key: value
-            for key, value in {**trial.numbers, **trial.others}.items()
-            if key not in parameters and any(key not in other or other[key] != value for other in alike)
+            for key, value in _settings(each).items()
+            if any(key not in other or other[key] != value for other in alike)
         }
-        names.append(", ".join([trial.line, *_in_words(differing)]))
+        names.append(", ".join(filter(None, (each.design.row, settings_in_words(differing)))))
     return names
 
 
-def _in_words(settings: Mapping[str, Any]) -> list[str]:
-    """`β=0.1` for each; a symbol stands for one setting only, the next one has its full name."""
-    shown: dict[str, str] = {}
-    for key, value in settings.items():
-        name = key if symbol(key) in shown else symbol(key)
-        shown[name] = f"{value:g}" if isinstance(value, float) else str(value)
-    return [f"{name}={value}" for name, value in shown.items()]
-
-
-def _dataset(cell: CellRecord) -> str:
-    return cell.config.dataset.name if cell.config else ""
-
-
-def _settings(config: CellConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    """The numeric settings, which may be varied, and everything else that must be equal."""
-    sections = config.model_dump(mode="json", include=set(SECTIONS))
-    settings = flat(config.method.hyperparameters) | flat(sections)
-    numbers = {
-        key: float(value)
-        for key, value in settings.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    others = {key: value for key, value in settings.items() if key not in numbers}
-    versions = {
-        "suite.version": config.suite.version,
-        "method.version": config.method.version,
-        "method.source": config.method.source,
-    }
-    return numbers, others | versions
-
-
-def _varying(trials: list[_Trial]) -> list[str]:
-    seen: dict[str, set[float]] = {}
-    for trial in trials:
-        for key, value in trial.numbers.items():
-            seen.setdefault(key, set()).add(value)
-    return [key for key, values in seen.items() if len(values) > 1]
-
-
-def _groups(trials: list[_Trial], parameters: tuple[str, ...]) -> list[list[_Trial]]:
-    """Trials that are equal in everything but these parameters and the seed."""
-    groups: dict[str, list[_Trial]] = {}
-    for trial in trials:
-        if all(parameter in trial.numbers for parameter in parameters):
-            rest = {key: value for key, value in trial.numbers.items() if key not in parameters}
-            groups.setdefault(repr((sorted(rest.items()), sorted(trial.others.items()))), []).append(trial)
-    return list(groups.values())
+def _settings(part: _Slice) -> dict[str, Any]:
+    """What is fixed in the part of a suite with variants; that of a sweep is said elsewhere."""
+    if part.design.defaults is not None:
+        return {}
+    return {**part.others, **part.design.constants}

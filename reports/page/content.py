@@ -1,6 +1,5 @@
 """The content of the page as plain data, compact because there may be a thousand cells."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,12 +7,12 @@ from bench.records.reader import Run
 from bench.records.schema import PartitionRecord
 from reports.numbers.history import state_of
 from reports.numbers.scores import BOUNDS, domains_of
-from reports.numbers.sensitivity import BySeed, grids, sweeps, symbol
 from reports.page.cells import cell_content
 from reports.page.command import rerun_commands
 from reports.page.numbers import short
 from reports.page.papers import paper_content
 from reports.page.problems import problems
+from reports.page.sensitivity import sensitivity_content
 from reports.tables.table import Entry, Table
 
 
@@ -43,22 +42,7 @@ def page_content(run: Run, tables: Sequence[Table]) -> dict[str, Any]:
             }
             for cell, command in zip(run.cells, rerun_commands(run), strict=True)
         ],
-        "sweeps": [
-            {
-                "name": symbol(sweep.parameter),
-                "line": sweep.line,
-                "points": [[value, *_summary(by_seed)] for value, by_seed in sweep.values.items()],
-            }
-            for sweep in sweeps(run)
-        ],
-        "grids": [
-            {
-                "names": [symbol(parameter) for parameter in grid.parameters],
-                "line": grid.line,
-                "points": [[*at, *_summary(by_seed)] for at, by_seed in grid.values.items()],
-            }
-            for grid in grids(run)
-        ],
+        **sensitivity_content(run),
         "partition": _partition(run.partition) if run.partition else None,
         "papers": paper_content(run, lines, variants),
     }
@@ -101,12 +85,6 @@ def _table_entry(entry: Entry) -> dict[str, Any]:
         "p_best": short(entry.p_best, 3),
     }
     return {key: value for key, value in content.items() if value is not None and value not in ("", [])}
-
-
-def _summary(by_seed: BySeed) -> list[float | int | None]:
-    values = list(by_seed.values())
-    spread = statistics.stdev(values) if len(values) > 1 else None
-    return [short(statistics.fmean(values), 6), short(spread, 6), len(values)]
 
 
 def _partition(partition: PartitionRecord) -> dict[str, Any]:

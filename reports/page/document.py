@@ -4,7 +4,7 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -29,6 +29,7 @@ SCRIPTS = (  # in order of dependency
     "overview",
     "curves",
     "sensitivity",
+    "sweep",
     "groups",
     "partition",
     "papers",
@@ -51,17 +52,22 @@ def document(title: str, content: Mapping[str, Any]) -> str:
     )
 
 
+def tables_document(tables: Sequence[Table]) -> str:
+    """An HTML file with only these tables, in the style of the page."""
+    return Template(_asset("tables.html")).substitute(
+        title=html.escape(tables[0].caption.partition(":")[0]),
+        style=_asset("style.css"),
+        tables="".join(map(to_html, tables)),
+    )
+
+
 def ranking_document(ranking: Table) -> str:
-    """An HTML file with only the ranking, in the style of the page."""
+    """An HTML file with only the ranking."""
     # n counts settings here, and the tooltip would call them seeds
     rows = tuple(
         replace(row, entries=tuple(replace(entry, n=0) for entry in row.entries)) for row in ranking.rows
     )
-    return Template(_asset("ranking.html")).substitute(
-        title=html.escape(ranking.caption.partition(":")[0]),
-        style=_asset("style.css"),
-        table=to_html(replace(ranking, sections=(rows,))),
-    )
+    return tables_document([replace(ranking, sections=(rows,))])
 
 
 @cache

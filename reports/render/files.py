@@ -1,11 +1,13 @@
 """Writes tables to files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.errors import UserError, nearest
 from bench.records.files import write_atomically
 from reports.render import to_csv, to_latex, to_markdown
+from reports.render.csv_rows import lines_as_csv
 from reports.tables.table import Table
 
 
@@ -32,6 +34,12 @@ def write_tables(tables: Sequence[Table], name: str, formats: Sequence[str], fol
         write_atomically(path, render(tables))
         written.append(path)
     return written
+
+
+def write_long_table(columns: Sequence[str], lines: Sequence[Mapping[str, Any]], path: Path) -> Path:
+    """Write lines of a table as CSV; columns that a line does not have are empty."""
+    write_atomically(path, lines_as_csv(columns, lines))
+    return path
 
 
 def check_formats(formats: Sequence[str]) -> None:

@@ -41,6 +41,8 @@ _MATHS = {
     "≥": r"\ge",
     "∞": r"\infty",
     "✓": r"\surd",
+    "◇": r"\diamond",
+    "★": r"\star",
     "↑": r"\uparrow",
     "⊣": r"\dashv",
     "√": r"\surd",

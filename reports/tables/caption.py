@@ -8,6 +8,7 @@ from bench.records.reader import CellRecord, Run
 from bench.records.schema import DEFAULT_ROW, row_name
 from bench.text import counted
 from reports.numbers.scores import RowScores
+from reports.numbers.swept import is_off_default
 from reports.numbers.tuning import tuning_budget
 from reports.tables.notes import at_bound, still_improving
 from reports.tables.table import Footnote
@@ -95,6 +96,8 @@ def name_of(run: Run, variant: str) -> str:
 def _hyperparameters(cell: CellRecord) -> str:
     changes = ", ".join(f"{key} = {value}" for key, value in cell.settings.items())
     found = tuning_budget(cell.tuning) if cell.tuning else "suite defaults"
+    if is_off_default(cell):
+        found += " and swept values"
     if _chosen_on_other_data(cell):
         found += ", on other data"
     return f"{found} except {changes}" if changes else found

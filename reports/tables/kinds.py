@@ -1,10 +1,12 @@
 """The tables of a run, by the kind that its plan asks for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bench.errors import UserError, nearest
 from bench.records.reader import Run
 from reports.numbers.scores import RowKey, RowScores, reference_of, rows_of
+from reports.numbers.swept import main_part
 from reports.tables.ablation import ablation_table
 from reports.tables.assembly import assemble, printed_beside
 from reports.tables.columns import Column, averages, gains, measured
@@ -12,6 +14,7 @@ from reports.tables.notes import AVERAGE
 from reports.tables.privacy import privacy_column, privacy_notes
 from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
+from reports.tables.sweep import sweep_tables
 from reports.tables.table import Footnote, Table
 from reports.tables.unseen import unseen_table
 from reports.tables.wrapped import has_many_domains, wrapped_tables
@@ -30,16 +33,25 @@ _SETTINGS = {"ablation": "switches", "wrapped": "wrapper"}
 
 
 def tables_of(run: Run) -> list[Table]:
-    """The tables that the plan asks for, then the statistics and the selection rules of each variant."""
+    """The tables that the plan asks for, those of a sweep, and statistics and selection rules by variant."""
     if run.kind not in _KINDS:
         raise UserError(
             f"plan.json asks for the unknown table kind '{run.kind}'; {nearest(run.kind, _KINDS)}"
         )
     if (setting := _SETTINGS.get(run.kind)) and not getattr(run.layout, setting):
         raise UserError(f"plan.json has no table.{setting}; run the suite again to write the plan again")
-    tables = _KINDS[run.kind](run)
-    tables += [summary_table(run, variant) for variant in run.variants]
-    return tables + [selection_table(run, variant) for variant in run.variants]
+    main = main_part(run)
+    results = _with_note(_KINDS[run.kind](main.run), main.left_out)
+    further = [summary_table(main.run, variant) for variant in main.run.variants]
+    further += [selection_table(main.run, variant) for variant in main.run.variants]
+    return [*results, *sweep_tables([run]), *_with_note(further, main.left_out)]
+
+
+def _with_note(tables: list[Table], note: str) -> list[Table]:
+    """The tables with a footnote, if there is anything to note."""
+    if not note:
+        return tables
+    return [replace(table, footnotes=(*table.footnotes, Footnote(note))) for table in tables]
 
 
 def wrapped_and_domains(run: Run) -> list[Table]:

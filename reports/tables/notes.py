@@ -89,6 +89,13 @@ def row_notes(rows: Sequence[RowScores]) -> list[Footnote]:
                 "tuned."
             )
         )
+    if any(row.off_default for row in rows):
+        footnotes.append(
+            Footnote(
+                "Rows in which a sweep replaced a default are neither ranked nor tested: the best of them on "
+                "test is not a result of the method. Choose values by `bench tune`."
+            )
+        )
     return footnotes
 
 
@@ -136,10 +143,14 @@ def sign_notes(table_rows: Sequence[Row], reference: str = "") -> list[Footnote]
                 sign=AS_PUBLISHED,
             )
         )
-    for sign in sorted(signs - {NOT_AHEAD, DIFFERS, AS_PUBLISHED, UNVERIFIED, IMPROVING, AT_BOUND}):
-        have, planned = sign.split("/")
-        footnotes.append(Footnote(f"{have} of {planned} seeds.", sign=sign))
-    return footnotes
+    return footnotes + seed_notes(table_rows)
+
+
+def seed_notes(table_rows: Sequence[Row]) -> list[Footnote]:
+    """Explanations of the signs of entries that lack seeds."""
+    signs = {sign for row in table_rows for entry in row.entries for sign in entry.signs if "/" in sign}
+    counts = {sign: sign.split("/") for sign in sorted(signs)}
+    return [Footnote(f"{have} of {planned} seeds.", sign=sign) for sign, (have, planned) in counts.items()]
 
 
 def _gaps(rows: Sequence[RowScores]) -> list[Footnote]:

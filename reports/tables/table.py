@@ -58,11 +58,13 @@ class Table:
     sections: tuple[tuple[Row, ...], ...]
     footnotes: tuple[Footnote, ...]
     name: str = "accuracy"
-    """What kind of table it is: accuracy, statistics, selection or ranking."""
+    """What kind of table it is: accuracy, statistics, selection, sweep, importance or ranking."""
     groups: tuple[str, ...] = ()
     """The heading that neighbouring columns share, one per column; "" for a column of its own."""
     reference: str = ""
     """What the p-values of the entries compare with."""
+    hidden: tuple[Row, ...] = ()
+    """Further rows of a long table, which only its numbers for programs have."""
 
     @property
     def rows(self) -> Iterator[Row]:

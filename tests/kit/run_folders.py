@@ -56,6 +56,8 @@ class Planned:
     encoder: dict[str, Any] | None = None
     attackers: dict[str, Any] | None = None
     contract: str | None = None
+    swept: dict[str, Any] | None = None
+    """The place of the cell in a sweep: row, setting, values and defaults."""
 
     @property
     def cell(self) -> str:
@@ -94,6 +96,7 @@ def write_run(
                     "variant": cell.variant,
                     "seed": cell.seed,
                     **({"tuned": False} if cell.label.endswith(DEFAULT_ROW) else {}),
+                    **({"swept": cell.swept} if cell.swept else {}),
                 }
                 for cell in cells
             ],

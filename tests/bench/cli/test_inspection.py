@@ -19,6 +19,7 @@ from bench.suite.loading import load_suite, suite_names
 from bench.suite.methods import METHODS, WRAPPERS
 from tests.kit.cli import assert_one_sentence, call_bench, write_suite
 from tests.kit.run_folders import Planned, write_run
+from tests.kit.sweeps import two_keys
 
 
 def printed(*arguments: object) -> str:
@@ -234,6 +235,20 @@ def test_the_ranking_over_suites_is_written_as_html_too(tmp_path: Path, formats:
             ("FedAvg", "3"),
         ]
         assert "seeds" not in content.partition("<tbody>")[2].partition("</tbody>")[0]
+
+
+def test_sweeps_of_several_suites_are_reported_side_by_side(tmp_path: Path) -> None:
+    for name in ("digits", "pacs"):
+        two_keys(tmp_path / name, suite=name, dataset=name, seeds=1)
+    text = printed("report", "digits", "pacs", "--runs", tmp_path, "--format", "csv")
+    for name in ("digits", "pacs"):
+        assert f"Sweep of {name} over fedlsa.lam (λ), fedlsa.tau (τ)" in text
+        assert (tmp_path / name / "tables" / "sweep.csv").exists()
+    merged = tmp_path / "merged"
+    assert str(merged / "tables" / "sweep.csv") in text
+    lines = (merged / "tables" / "sweep.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * 6 and {line.partition(",")[0] for line in lines[1:]} == {"digits", "pacs"}
+    assert (merged / "figures" / "sensitivity_grid.png").exists()
 
 
 def dry_run(suite: Path, out: Path, *arguments: object) -> dict[str, str]:

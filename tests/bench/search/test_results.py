@@ -5,6 +5,7 @@ The trials are computed here without Ray, as if a driver had been killed just be
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from statistics import fmean
@@ -19,6 +20,7 @@ from bench.records.cell_folder import CellFolder
 from bench.search.journal import Trial
 from bench.search.plan import Search
 from bench.search.report import shown_trials, write_report
+from bench.search.tracking import SearchTracker
 from bench.search.tuned import load_tuned, tuned_suite
 from bench.suite.loading import load_suite
 from bench.suite.model import MethodEntry
@@ -164,6 +166,31 @@ def test_mlflow_has_a_parent_a_search_and_a_child_a_trial(tuning: Tuning) -> Non
             "sensitivity.pdf",
             f"{method}.yaml",
         }
+
+
+def test_mlflow_has_every_searched_key_and_the_score_of_each_setting(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    variants = [
+        {"name": f"β={beta}", "set": {"training.batch_size": size}} for beta, size in ((0.1, 8), (1, 16))
+    ]
+    suite = load_suite(str(write_suite(tmp_path, methods=["fedprox"], seeds=2, variants=variants)))
+    search = one_search(suite, "fedprox", "wide", "random", "none", 0, tmp_path / "runs")
+    trial = Trial(1, {"mu": 0.25}, "finished", 0.5)
+    levels = {"β=0.1": (0.2, 0.4), "β=1": (0.6, 0.8)}
+    for cell, folder in zip(search.cells(trial.values), search.folders(trial), strict=True):
+        folder.path.mkdir(parents=True)
+        line = {"round": 2, "validation": levels[cell.variant][cell.seed]}
+        folder.rounds_file.write_text(json.dumps(line) + "\n")
+    SearchTracker(None, tmp_path / "runs").log_trial(search, trial)
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/runs/mlflow.db")
+    experiment = client.get_experiment_by_name("tiny tuning")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id], "tags.outcome = 'finished'")
+    assert set(search.space.domains) <= run.data.params.keys() and run.data.params["mu"] == "0.25"
+    assert run.data.metrics == pytest.approx(
+        {"validation": 0.5, "validation β_0.1": 0.3, "validation β_1": 0.7}
+    )
 
 
 def test_the_figure_of_sensitivity_shows_the_trials_that_ran_all_rounds(tuning: Tuning) -> None:

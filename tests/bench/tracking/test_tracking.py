@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.records.schema import SweptRecord
 from bench.tracking.tracker import Tracker, digest_of, recorded_store
 from tests.kit.cli import call_bench
 from tests.kit.run_folders import Planned, write_run
@@ -97,6 +98,25 @@ def test_a_new_label_replaces_the_old_one(mlflow_store: Store) -> None:
     assert_complete(mlflow_store, run)
     assert (run.info.run_name, run.data.params["label"]) == ("Ours s3", "Ours")
     assert mlflow_store.pending(cell) == []
+
+
+def test_swept_keys_are_parameters_as_the_user_wrote_them(mlflow_store: Store) -> None:
+    cell = mlflow_store.cell("swept", "a")
+    mlflow_store.log(cell)
+    values = {"fedlsa.lam": 0.7, "training.optimiser.lr": 0.1, "fedlsa.mode": "cosine"}
+    swept = SweptRecord(row="FedLSA", values=values, defaults=values)
+    cell.planned = cell.planned.model_copy(update={"swept": swept})
+    assert mlflow_store.pending(cell) == [cell.path]  # it was logged before it was part of a sweep
+    mlflow_store.log(cell)
+    (run,) = mlflow_store.runs("swept")
+    assert_complete(mlflow_store, run)
+    assert {key: run.data.params[key] for key in (*values, "lam")} == {
+        "fedlsa.lam": "0.7",
+        "training.optimiser.lr": "0.1",  # the row's, not the 0.01 of the suite
+        "fedlsa.mode": "cosine",
+        "lam": "0.7",
+    }
+    assert run.data.tags["swept_row"] == "FedLSA" and mlflow_store.pending(cell) == []
 
 
 def test_a_run_of_version_0_1_gets_its_label_and_parent(mlflow_store: Store) -> None:

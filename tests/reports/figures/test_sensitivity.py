@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bench.records.reader import load_run
+from reports.numbers.designs import designs_of
 from reports.numbers.sensitivity import grids, sweeps
 from tests.kit.figures import drawn, flat, names, shades
 from tests.kit.run_folders import Planned, write_run
@@ -30,9 +31,9 @@ def sensitivity_run(path: Path, together: bool) -> Path:
 
 def test_a_setting_that_varies_alone_becomes_a_line(tmp_path: Path) -> None:
     run = sensitivity_run(tmp_path, together=False)
-    found = {sweep.parameter: sweep for sweep in sweeps(load_run(run))}
-    assert set(found) == {"lam", "alpha"} and not grids(load_run(run))
-    assert {value: dict(own) for value, own in found["lam"].values.items()} == {
+    found = {sweep.parameter: sweep for sweep in sweeps(designs_of([load_run(run)]))}
+    assert set(found) == {"lam", "alpha"} and not grids(designs_of([load_run(run)]))
+    assert {value: point.by_seed for value, point in found["lam"].values.items()} == {
         lam: {0: pytest.approx(100 * lam + 1), 1: pytest.approx(100 * lam + 3)} for lam in (0.1, 0.3, 0.5)
     }
     figure = drawn(run, "sensitivity")
@@ -45,12 +46,12 @@ def test_a_setting_that_varies_alone_becomes_a_line(tmp_path: Path) -> None:
 
 def test_two_settings_that_vary_together_become_a_heat_map(tmp_path: Path) -> None:
     run = sensitivity_run(tmp_path, together=True)
-    (grid,) = grids(load_run(run))
+    (grid,) = grids(designs_of([load_run(run)]))
     assert grid.parameters == ("lam", "alpha") and len(grid.values) == 9
     panel = drawn(run, "sensitivity_grid").axes[0]
     expected = [[100 * lam + alpha for alpha in (1, 2, 4)] for lam in (0.1, 0.3, 0.5)]
     assert np.allclose(shades(panel), expected)
-    lines = {sweep.line for sweep in sweeps(load_run(run)) if sweep.parameter == "lam"}
+    lines = {sweep.line for sweep in sweeps(designs_of([load_run(run)])) if sweep.parameter == "lam"}
     assert lines == {"FedLSA, α=1", "FedLSA, α=2", "FedLSA, α=4"}
 
 
@@ -72,12 +73,11 @@ def test_cells_on_other_features_are_not_taken_for_the_same(tmp_path: Path) -> N
         for encoder, more in levels.items()
         for lam in (0.1, 0.3, 0.5)
     ]
-    found = {
-        sweep.line: sweep.values for sweep in sweeps(load_run(write_run(tmp_path, cells, kind="variants")))
-    }
+    run = load_run(write_run(tmp_path, cells, kind="variants"))
+    found = {sweep.line: sweep.values for sweep in sweeps(designs_of([run]))}
     assert set(found) == {"FedLSA, encoder=vit", "FedLSA, encoder=resnet"}
     for encoder, more in levels.items():
-        own = {lam: by_seed[0] for lam, by_seed in found[f"FedLSA, encoder={encoder}"].items()}
+        own = {lam: point.by_seed[0] for lam, point in found[f"FedLSA, encoder={encoder}"].items()}
         assert own == pytest.approx({lam: 100 * (lam + more) for lam in (0.1, 0.3, 0.5)})
 
 

@@ -6,7 +6,8 @@ function heatColour(share) {
   return `rgb(${from.map((channel, i) => Math.round(channel + (to[i] - channel) * (at % 1))).join(",")})`;
 }
 
-function heatMap(width, { rows, columns, values, rowLabel, columnLabel, digits = 1 }) {
+// notes: a text for the tooltip of each field; defaults, bests: [row, column] of the fields to mark
+function heatMap(width, { rows, columns, values, notes = [], defaults = [], bests = [], rowLabel, columnLabel, digits = 1 }) {
   const left = Math.min(width * 0.35, 14 + 7.2 * Math.max(...rows.map((row) => row.length)) + (rowLabel ? 16 : 0));
   const cell = { width: (width - left - 4) / columns.length, height: Math.max(18, Math.min(44, 260 / rows.length)) };
   const height = rows.length * cell.height + 44;
@@ -18,10 +19,13 @@ function heatMap(width, { rows, columns, values, rowLabel, columnLabel, digits =
     if (value === null) return;
     const share = high > low ? (value - low) / (high - low) : 0.5;
     const at = { x: left + x * cell.width, y: y * cell.height };
-    const show = (event) => showTooltip([tipTitle(`${rowLabel ? `${rowLabel} = ` : ""}${rows[y]}, ${columnLabel.toLowerCase()} ${columns[x]}`), tipPair("value", fixed(value, digits + 1))], event.clientX, event.clientY);
+    const show = (event) => showTooltip([tipTitle(`${rowLabel ? `${rowLabel} = ` : ""}${rows[y]}, ${columnLabel.toLowerCase()} ${columns[x]}`), tipPair("value", `${fixed(value, digits + 1)}${notes[y]?.[x] || ""}`)], event.clientX, event.clientY);
     root.append(svg("rect", { ...at, width: cell.width, height: cell.height, "shape-rendering": "crispEdges", fill: heatColour(share), pointermove: show, pointerleave: hideTooltip }));
     if (written) root.append(svg("text", { x: at.x + cell.width / 2, y: at.y + cell.height / 2 + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:${share < 0.5 ? "#fff" : "#000"}` }, fixed(value, digits)));
   }));
+  const inside = Math.min(4, cell.width / 8);
+  for (const [y, x] of defaults) root.append(svg("rect", { class: "default-mark", x: left + x * cell.width + 1.5, y: y * cell.height + 1.5, width: cell.width - 3, height: cell.height - 3 }));
+  for (const [y, x] of bests) root.append(bestMark(left + (x + 1) * cell.width - 9 - inside, y * cell.height + 9 + inside / 2, 7));
   rows.forEach((row, y) => root.append(svg("text", { class: "name", x: left - 8, y: (y + 0.5) * cell.height + 4, "text-anchor": "end" }, row)));
   const step = Math.ceil(columns.length / Math.max(1, (width - left) / 44));
   columns.forEach((column, x) => {

@@ -1,4 +1,4 @@
-// series: [{ name, look, points: [{ x, y, low, high, note }] }]; x: { label, kind, log, names }; y: { label, digits }
+// series: [{ name, look, points: [{ x, y, low, high, note, isDefault, isBest }] }]; x: { label, kind, log, names }; y: { label, digits }
 function lineChart(width, { series, x, y, height = 380 }) {
   const shown = series.filter((line) => line.points.length);
   const box = { left: 44, right: 14, top: 30, bottom: 46 };
@@ -59,6 +59,8 @@ function lineChart(width, { series, x, y, height = 380 }) {
       }
       const sign = place % every === 0 && marker(line.look, atX(point.x), atY(point.y));
       if (sign) root.append(sign);
+      if (point.isDefault) root.append(defaultMark(atX(point.x), atY(point.y)));
+      if (point.isBest) root.append(bestMark(atX(point.x), atY(point.y)));
     });
   }
   addCrosshair(root, shown, { atX, atY, x, y, width, top: box.top, bottom });

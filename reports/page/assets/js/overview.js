@@ -1,5 +1,5 @@
 function overviewSection(content, showCells) {
-  const results = content.tables.filter((table) => !["statistics", "selection"].includes(table.name));
+  const results = content.tables.filter((table) => !["statistics", "selection", "sweep", "importance"].includes(table.name));
   const missing = content.problems.length
     ? element("div", { class: "notice", role: "status" }, element("strong", {}, "Some results are missing."), element("ul", {}, ...content.problems.map((text) => element("li", {}, text)))) : null;
   return section("overview", "Results", null, missing, oneOf(results, showCells));

@@ -9,6 +9,12 @@ const MARKERS = [
   (r) => `M${-r},${-0.4 * r}h${0.6 * r}v${-0.6 * r}h${0.8 * r}v${0.6 * r}h${0.6 * r}v${0.8 * r}h${-0.6 * r}v${0.6 * r}h${-0.8 * r}v${-0.6 * r}h${-0.6 * r}z`,
   (r) => `M${-r},${-r}L0,${-0.35 * r}L${r},${-r}L${0.35 * r},0L${r},${r}L0,${0.35 * r}L${-r},${r}L${-0.35 * r},0z`,
 ];
+// The default and the best of a sweep.
+const DIAMOND = MARKERS[3];
+const STAR = (r) => `M${[...Array(10)].map((_, i) => { const [length, angle] = [i % 2 ? 0.42 * r : r, (Math.PI * i) / 5]; return `${(length * Math.sin(angle)).toFixed(2)},${(-length * Math.cos(angle)).toFixed(2)}`; }).join("L")}z`;
+const defaultMark = (x, y) => svg("path", { class: "default-mark", d: DIAMOND(7), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})` });
+const bestMark = (x, y, radius = 8) => svg("path", { class: "best-mark", d: STAR(radius), transform: `translate(${x.toFixed(1)},${y.toFixed(1)})` });
+
 const BOUNDS = { local: "1.5 3", central: "9 4" };
 const lookAt = (place) => ({ colour: `var(--c${place % 7})`, dash: DASHES[place % DASHES.length], marker: MARKERS[place % MARKERS.length] });
 function looksOf(lines) {

@@ -1,4 +1,4 @@
-const TITLES = { overview: "Results", statistics: "Statistics", selection: "Selection", curves: "Curves", sensitivity: "Sensitivity", inside: "Metrics", partition: "Partition", papers: "Papers", cells: "Cells" };
+const TITLES = { overview: "Results", statistics: "Statistics", selection: "Selection", curves: "Curves", sweep: "Sweep", sensitivity: "Sensitivity", inside: "Metrics", partition: "Partition", papers: "Papers", cells: "Cells" };
 
 function describe(content) {
   document.getElementById("suite").textContent = `${content.suite.name}, version ${content.suite.version}`;
@@ -35,7 +35,7 @@ async function start() {
   const looks = looksOf(content.lines);
   describe(content);
   const cells = cellsSection(content);
-  const sections = [overviewSection(content, cells.show), curvesSection(content, looks), statisticsSection(content, cells.show), selectionSection(content, cells.show), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
+  const sections = [overviewSection(content, cells.show), sweepSection(content, cells.show), curvesSection(content, looks), statisticsSection(content, cells.show), selectionSection(content, cells.show), sensitivitySection(content), groupsSection(content), partitionSection(content), papersSection(content, looks), cells.node].filter(Boolean);
   main.append(...sections);
   const links = sections.map(({ id }) => element("a", { href: `#${id}` }, TITLES[id]));
   document.getElementById("sections").append(...links);
