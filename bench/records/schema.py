@@ -13,6 +13,8 @@ from bench.config.names import FolderName, Inside, MethodName, Natural, RoundNum
 
 DEFAULT_ROW = " (default)"
 """What the label of a row with default hyperparameters ends with, where a tuned row stands beside it."""
+SHARED_ROW = " (shared)"
+"""The same of a row with the values that were chosen for several suites."""
 
 
 HUGE: Final = 1e100

@@ -9,7 +9,14 @@ from typing import Any
 
 from bench.data import dataset_spec
 from bench.records.run_folder import RunFolder
-from bench.records.schema import PlannedRecord, PlanRecord, SuiteRecord, TableRecord
+from bench.records.schema import (
+    DEFAULT_ROW,
+    SHARED_ROW,
+    PlannedRecord,
+    PlanRecord,
+    SuiteRecord,
+    TableRecord,
+)
 from bench.runs.request import BOTH, EVERY, SHARED, RunRequest
 from bench.runs.shard import Shard, parse_shard
 from bench.suite.methods import METHODS
@@ -98,7 +105,7 @@ def _whole_plan(request: RunRequest) -> Plan:
     if not request.tuned:
         return make_plan(default, out, settings, None, request.data_root)
     from bench.search.shared import shared_suite
-    from bench.search.tuned import DEFAULT, SHARED_ROW, side_by_side, tuned_suite
+    from bench.search.tuned import side_by_side, tuned_suite
 
     tracks: dict[str, Suite] = {}
     tuning: dict[str, Any] = {}
@@ -109,12 +116,12 @@ def _whole_plan(request: RunRequest) -> Plan:
         chosen, record = shared_suite(suite, request.tuned_dir)
         ending = SHARED_ROW if tracks else ""
         tracks[ending] = request.asked(chosen)
-        labels = {entry.label or entry.name: f"{label_of(entry)} {ending}".strip() for entry in suite.methods}
+        labels = {entry.label or entry.name: f"{label_of(entry)}{ending}" for entry in suite.methods}
         shared = {labels[name]: found for name, found in record["methods"].items()}
         tuning = {**record, **tuning, "methods": {**tuning.get("methods", {}), **shared}}
     if request.tuned in (BOTH, EVERY):
-        tracks[DEFAULT] = default
-    untuned = frozenset(f"{label_of(entry)} {DEFAULT}" for entry in suite.methods)
+        tracks[DEFAULT_ROW] = default
+    untuned = frozenset(f"{label_of(entry)}{DEFAULT_ROW}" for entry in suite.methods)
     whole = side_by_side(tracks, request.data_root)
     return make_plan(whole, out, settings, tuning, request.data_root, untuned)
 

@@ -13,7 +13,7 @@ from bench.runs.plan import Plan, plan_of
 from bench.runs.request import RunRequest
 from bench.runs.run import RunOutcome, preview, run
 from bench.text import counted
-from reports.report import FORMATS, RankingReport
+from reports.report import FORMATS, RankingReport, SweepReport
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,10 @@ def run_suites(request: RunRequest, observer: Observer) -> SuitesOutcome:
     outcomes = [run(each, observer) for each in requests]
     runs = [outcome.report.run for outcome in outcomes if outcome.report]
     ranking = RankingReport(runs)
-    files = ranking.write(FORMATS, request.out.absolute() / MERGED) if len(runs) > 1 else []
+    files: list[Path] = []
+    if len(runs) > 1:
+        target = request.out.absolute() / MERGED
+        files = [*ranking.write(FORMATS, target), *SweepReport(runs).write(FORMATS, target)]
     return SuitesOutcome(outcomes, ranking, files)
 
 

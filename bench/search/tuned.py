@@ -22,10 +22,6 @@ SCHEMA = 1
 FOLDER = Path("tuned")
 SHIPPED = SUITES / "tuned"
 """Hyperparameters that ship with a suite, valid for its version and for the space they were chosen in."""
-DEFAULT = "(default)"
-"""The end of the label of a row with a method's defaults, next to the row with tuned values."""
-SHARED_ROW = "(shared)"
-"""The same of a row with the values that were chosen for several suites."""
 
 
 class _Section(BaseModel):
@@ -181,7 +177,7 @@ def side_by_side(tracks: Mapping[str, Suite], data_root: Path | None = None) -> 
             row = suite.methods[position]
             if (cell := _first_cell(suite, row, data_root)) not in known:
                 known.add(cell)
-                label = f"{label_of(row)} {ending}" if ending else row.label
+                label = f"{label_of(row)}{ending}" if ending else row.label
                 rows.append(row.model_copy(update={"label": label}))
     return _of_rows(next(iter(tracks.values())), rows)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import numpy as np
 import yaml
 
 from bench.errors import UserError
@@ -70,6 +69,8 @@ def crossed(grids: Sequence[Grid], more: Grid, fixed: Sequence[str] = ()) -> tup
 
 
 def _in_range(key: str, text: str, low: str, high: str, kind: str, count: str) -> list[float]:
+    import numpy as np  # takes long to import, and most suites sweep no range
+
     ends, number = [_number(low), _number(high)], int(count)
     where = f"cannot sweep '{key}' over {text}"
     if kind not in KINDS:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from bench.records.reader import CellRecord, Run
+from bench.records.schema import DEFAULT_ROW, SHARED_ROW
 from bench.suite.loading import as_option
 
 OUT = "rerun"
@@ -27,7 +28,9 @@ def rerun_commands(run: Run) -> list[str]:
 
 
 def _row(cell: CellRecord) -> str:
-    return cell.swept.row if cell.swept else cell.label
+    """The row of the suite: without what a sweep, defaults or shared values beside tuned ones add to it."""
+    label = cell.swept.row if cell.swept else cell.label
+    return label.removesuffix(DEFAULT_ROW).removesuffix(SHARED_ROW)
 
 
 def _command(suite: str, cell: CellRecord, name: str, others: set[str]) -> str:
