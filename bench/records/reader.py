@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +88,12 @@ class CellRecord:
         """The keys whose tuned value lies at an end of its search range → which end."""
         found = self.chosen.get("at_bound")
         return found if isinstance(found, Mapping) else {}
+
+    @property
+    def shared_by(self) -> Sequence[str]:
+        """The suites whose common setting the cell has; empty if it has none."""
+        found = self.chosen.get("shared_by")
+        return found if isinstance(found, Sequence) else ()
 
     @property
     def tuned_values(self) -> Mapping[str, Any]:

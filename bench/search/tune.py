@@ -24,8 +24,9 @@ from bench.search.preview import preview, time_in_words, trials_left
 from bench.search.progress import SearchProgress, searches_view
 from bench.search.request import TuneRequest
 from bench.search.selection import effective_samples
+from bench.search.targets import with_targets
 from bench.search.tracking import SearchTracker
-from bench.search.tuned import Tuned
+from bench.search.tuned import Tuned, write_tuned
 from bench.search.widening import in_words, ranges_of, widening, wider_ranges
 from bench.text import counted
 from bench.tracking.background import Background
@@ -94,7 +95,10 @@ def tune(request: TuneRequest, observer: Observer, searches: Sequence[Search] | 
             ended = [each for each in checked if not _is_open(each.search, each.search.journal(), request)]
             settled = [Settled(each.search, each.data, each.together) for each in ended]
             run_further_seeds(settled, request, EXECUTOR, deadline, observer)
-        tuned = [conclusions.of(each.search, each.data) for each in checked]
+        tuned = with_targets(searches, [conclusions.of(each.search, each.data) for each in checked])
+        for search, found in zip(searches, tuned, strict=True):
+            if found and found.to_target:
+                write_tuned(request.tuned_dir, search.file_name, found)
     problems = map(partial(_incompleteness, request.limits()), checked, journals, lost)
     at_ends = [
         (search, found) for search, found in zip(searches, tuned, strict=True) if found and found.at_bound

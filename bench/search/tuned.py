@@ -66,6 +66,16 @@ class Selected(_Section):
     """Between the best and the worst score of the best quarter."""
 
 
+class ToTarget(_Section):
+    """What the best configuration needs to reach the validation accuracy of tuned FedAvg."""
+
+    accuracy: float
+    rounds: int | None = None
+    """The first measured round that reaches it; None: none does."""
+    megabytes: float | None = None
+    """Sent up and down by all clients until then: the mean over seeds and settings, in 10⁶ bytes."""
+
+
 class How(_Section):
     """How the search was made."""
 
@@ -106,6 +116,8 @@ class Tuned(_Section):
     runner_ups: list[Scored]
     budget: Spent
     selection: Selected | None = Field(default=None, exclude_if=lambda selected: selected is None)
+    to_target: ToTarget | None = Field(default=None, exclude_if=lambda target: target is None)
+    """None: FedAvg was not tuned with it."""
     how: How
     settings: list[str] = []
     """Digests of the data, partition, model and training that the configurations were compared with."""
@@ -279,5 +291,6 @@ def _choice(tuned: Tuned) -> dict[str, Any]:
         "at_bound": tuned.at_bound,
         "widened": tuned.how.widened,
         "selection": tuned.selection.model_dump() if tuned.selection else None,
+        "to_target": tuned.to_target.model_dump() if tuned.to_target else None,
     }
     return {key: value for key, value in found.items() if value}

@@ -21,6 +21,7 @@ from bench.search.tune import TuneOutcome, tune
 from bench.search.tuned import Tuned
 from bench.studies.preview import in_words
 from bench.studies.request import StudyRequest
+from reports.combine.tracks import shared_track
 from reports.report import FORMATS, RankingReport, Report
 
 
@@ -76,6 +77,9 @@ def study(request: StudyRequest, observer: Observer) -> StudyOutcome:
     files = [file for outcome in outcomes for file in outcome.files]
     if len(runs) > 1:
         files += ranking.write(FORMATS, request.out.absolute() / MERGED)
+        if shared:
+            track = RankingReport([shared_track(each) for each in runs])
+            files += track.write(FORMATS, request.out.absolute() / MERGED / "shared")
     return StudyOutcome(outcomes, ranking, files)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.records.reader import CellRecord, Run
-from bench.records.schema import DEFAULT_ROW, Result, average, finite, validations
+from bench.records.schema import DEFAULT_ROW, SHARED_ROW, Result, average, finite, validations
 from reports.numbers.history import average_by_round
 from reports.numbers.swept import is_off_default
 
@@ -54,7 +54,7 @@ class RowScores:
     @property
     def ranked(self) -> bool:
         """Whether the row is a candidate for best and second best."""
-        others = self.as_published or self.default or self.off_default
+        others = self.as_published or self.default or self.off_default or self.label.endswith(SHARED_ROW)
         return self.method not in BOUNDS and not others
 
     @property

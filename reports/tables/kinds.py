@@ -16,6 +16,7 @@ from reports.tables.selection import selection_table
 from reports.tables.summary import summary_table
 from reports.tables.sweep import sweep_tables
 from reports.tables.table import Footnote, Table
+from reports.tables.tracks import LEGEND, tuned_here_column
 from reports.tables.unseen import unseen_table
 from reports.tables.wrapped import has_many_domains, wrapped_tables
 
@@ -85,6 +86,9 @@ def domain_table(run: Run, variant: str | None = None) -> Table:
         legend += f" Own: {OWN}."
     if private := privacy_column("ε", rows):
         columns.append(private)
+    if tuned := tuned_here_column(rows, run.suite.name):
+        columns.append(tuned)
+        legend += f" {LEGEND}"
     beside, sources = printed_beside(run, rows, avg, "Printed", "Diff", variant)
     over_all = columns + beside
     ordered = over_all + each if has_many_domains(rows) else each + over_all
@@ -114,6 +118,9 @@ def variant_table(run: Run) -> Table:
         sources.update(dict.fromkeys(papers))
     if any(row.personalised for row in everything):
         legend += f" Own: {OWN}."
+    if tuned := tuned_here_column(list(rows.values()), run.suite.name):
+        columns.append(tuned)
+        legend += f" {LEGEND}"
     remarks = [Footnote(legend), *privacy_notes(everything), *sources]
     return assemble(run, "", list(rows.values()), columns, remarks, everything)
 

@@ -13,6 +13,7 @@ from reports.tables.columns import Column, averages, measured, plain, summary
 from reports.tables.gain_columns import TOO_FEW, gain_columns, tuning_columns
 from reports.tables.notes import reference_note, row_notes, row_signs, sign_notes
 from reports.tables.table import Entry, Footnote, Table, number, probability
+from reports.tables.tracks import target_columns
 
 NOT_REACHED = "not reached"
 MEGABYTE = 1e6
@@ -50,6 +51,9 @@ def summary_table(run: Run, variant: str) -> Table:
             f"first reaches the final AVG of {reference.label} at the same seed; mean over the seeds that "
             "reach it."
         )
+    more, explained = target_columns(rows)
+    columns += more
+    remarks += explained
     columns.append(plain("Time (s)", rows, [row.seconds() for row in rows]))
     remarks.append("Time: wall-clock time of the rounds, on whichever machine ran them.")
     signs = row_signs(rows)

@@ -102,11 +102,14 @@ def test_merged_runs_keep_their_partition_and_projections_and_need_a_folder(tmp_
     assert "report.html" not in files
 
 
+DIAGRAMS = ("critical_difference", "performance_profile")
+
+
 def test_a_ranking_over_runs_has_a_table_a_page_and_a_diagram(tmp_path: Path) -> None:
     runs = [load_run(three_methods(tmp_path / suite, suite)) for suite in ("digits", "pacs")]
     files = names(RankingReport(runs).write(FORMATS, tmp_path / "out"), tmp_path / "out")
-    diagram = {"figures/critical_difference.png", "figures/critical_difference.pdf"}
-    assert files == {f"tables/ranking{suffix}" for suffix in (".md", ".tex", ".csv", ".html")} | diagram
+    figures = {f"figures/{name}.{kind}" for name in DIAGRAMS for kind in ("png", "pdf")}
+    assert files == {f"tables/ranking{suffix}" for suffix in (".md", ".tex", ".csv", ".html")} | figures
     assert RankingReport(runs[:1]).table is None and RankingReport(runs[:1]).write(FORMATS, tmp_path) == []
 
 
