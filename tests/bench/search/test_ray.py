@@ -68,7 +68,7 @@ def test_a_trial_that_diverges_is_recorded_and_the_search_goes_on(
 
 def test_failures_of_one_kind_end_the_search(outcomes: dict[str, Outcome], folder: Path) -> None:
     assert outcomes["giving up"].code == 1
-    assert "the search of steady was ended: 2 trials failed with 'diverged'" in outcomes["giving up"].out
+    assert "the search of Steady was ended: 2 trials failed with 'diverged'" in outcomes["giving up"].out
     assert len(trials_of(folder, "giving up")) < 6
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bench.engine.cell import CellRun
 from bench.engine.conditions import Conditions
@@ -19,21 +18,33 @@ from bench.search.plan import Search, searches_of
 from bench.search.request import TuneRequest
 from bench.search.space import Values
 from bench.search.tuned import load_tuned
-from tests.kit.cli import Outcome, call_bench, read, run_bench
-from tests.kit.places import REPOSITORY
-from tests.kit.tune import Package, search_of, tiny_suite
+from tests.kit.cli import Outcome, call_bench, read
+from tests.kit.tune import search_of, tiny_suite
 
 pytestmark = pytest.mark.xdist_group("ray")
 
 TRIALS, ROUNDS = 3, 4
 
 
+MINE = """
+from pydantic import Field
+
+from methods.fedavg import FedAvg
+
+
+class Mine(FedAvg):
+    label = "Mine"
+
+    shift: float = Field(default=0.5, ge=0, le=1)
+"""
+
+
 class Tuning:
     """Searches of FedAvg whose default is the best and lies at the upper end of its range."""
 
-    def __init__(self, folder: Path, epochs: int = 3, samples: int = 20) -> None:
+    def __init__(self, folder: Path, epochs: int = 2, samples: int = 20) -> None:
         self.folder = folder
-        optimiser = {"name": "sgd", "lr": 0.1}
+        optimiser = {"name": "sgd", "lr": 1.0}
         training = {"epochs": epochs, "batch_size": 10, "optimiser": optimiser, "rounds": ROUNDS}
         partition = {"name": "by_domain", "clients": 4, "samples": samples}
         self.suite = tiny_suite(folder, ROUNDS, methods=["fedavg"], training=training, partition=partition)
@@ -82,23 +93,19 @@ def command_after(word: str, outcome: Outcome) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def widened(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuning, list[Outcome]]:
+def widened(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuning, list[Outcome]]:
     """A search with its ends written, then made wider with Ray, and the same command after that."""
     tuning = Tuning(tmp_path_factory.mktemp("widened"))
     tuning.compute(TRIALS)
     first = call_bench(*tuning.arguments("--seeds", 1))
-    second = (
-        run_bench(*command_after("widen", first), PYTHONPATH=str(REPOSITORY))
-        if "widen: " in first.out
-        else first
-    )
+    second = call_bench(*command_after("widen", first)) if "widen: " in first.out else first
     return tuning, [first, second, call_bench(*tuning.arguments("--seeds", 1))]
 
 
 def test_a_best_value_at_a_bound_is_said_and_recorded(widened: tuple[Tuning, list[Outcome]]) -> None:
     _, (first, _, _) = widened
     assert first.code == 0, first
-    assert "FedAvg: the best optimiser.lr = 0.1 is at the upper end of 0.0001–0.1 log" in first.out
+    assert "FedAvg: the best optimiser.lr = 1.0 is at the upper end of 0.0001–1.0 log" in first.out
     assert "--widen" in command_after("widen", first)
 
 
@@ -107,13 +114,13 @@ def test_the_printed_command_goes_on_in_a_wider_range_with_the_trials_so_far(
 ) -> None:
     tuning, (_, second, _) = widened
     assert (second.code, second.err) == (0, ""), second
-    assert "widening optimiser.lr from 0.0001–0.1 log to 0.0001–1" in second.out
+    assert "widening optimiser.lr from 0.0001–1.0 log to 0.0001–10" in second.out
     lines = [line for line in tuning.lines() if "values" in line or "widened" in line]
     assert ["widened" in line for line in lines] == [False] * TRIALS + [True] + [False] * TRIALS
-    assert lines[TRIALS]["widened"] == {"optimiser.lr": [0.0001, 1.0]}
-    assert all(0.0001 <= line["values"]["optimiser.lr"] <= 1 for line in lines[TRIALS + 1 :])
+    assert lines[TRIALS]["widened"] == {"optimiser.lr": [0.0001, 10.0]}
+    assert all(0.0001 <= line["values"]["optimiser.lr"] <= 10 for line in lines[TRIALS + 1 :])
     tuned = tuning.tuned
-    assert tuned.how.widened == {"optimiser.lr": [0.0001, 1.0]}
+    assert tuned.how.widened == {"optimiser.lr": [0.0001, 10.0]}
     assert (tuned.budget.trials, tuned.budget.finished, tuned.budget.complete) == (TRIALS, 2 * TRIALS, True)
     assert (
         tuned.how.id
@@ -127,7 +134,7 @@ def test_the_same_search_without_the_option_stays_wide_and_computes_nothing(
     tuning, (_, _, third) = widened
     assert third.code == 0 and "resources:" not in third.out
     assert "3 trials in narrower ranges kept" in third.out
-    assert tuning.tuned.how.widened == {"optimiser.lr": [0.0001, 1.0]}
+    assert tuning.tuned.how.widened == {"optimiser.lr": [0.0001, 10.0]}
 
 
 def test_a_run_takes_what_a_wider_search_has_found(widened: tuple[Tuning, list[Outcome]]) -> None:
@@ -143,7 +150,7 @@ def test_a_wider_search_resumes_after_a_kill_and_can_be_made_wider_again(tmp_pat
     tuning = Tuning(tmp_path)
     tuning.compute(TRIALS)
     assert call_bench(*tuning.arguments("--seeds", 1)).code == 0
-    tuning.search.journal().widen({"optimiser.lr": [0.0001, 1.0]})
+    tuning.search.journal().widen({"optimiser.lr": [0.0001, 10.0]})
     tuning.compute(TRIALS + 1)
     limits = Limits(TRIALS, by_rounds=False, max_failures=5)
     assert not Budget(tuning.search, limits).complete(tuning.search.journal())
@@ -154,11 +161,11 @@ def test_a_wider_search_resumes_after_a_kill_and_can_be_made_wider_again(tmp_pat
     best = call_bench(*tuning.arguments("--seeds", 1))
     assert best.code == 0 and tuning.tuned.budget.finished == 2 * TRIALS
     journal = tuning.search.journal()
-    journal.widen({"optimiser.lr": [0.0001, 10.0]})
-    assert (tuning.search.carried, tuning.search.space.domains["optimiser.lr"].values) == (6, (0.0001, 10.0))
+    journal.widen({"optimiser.lr": [0.0001, 100.0]})
+    assert (tuning.search.carried, tuning.search.space.domains["optimiser.lr"].values) == (6, (0.0001, 100.0))
     tuning.compute(3 * TRIALS)
     assert call_bench(*tuning.arguments("--seeds", 1)).code == 0
-    assert (tuning.tuned.how.widened, tuning.tuned.budget.finished) == ({"optimiser.lr": [0.0001, 10.0]}, 9)
+    assert (tuning.tuned.how.widened, tuning.tuned.budget.finished) == ({"optimiser.lr": [0.0001, 100.0]}, 9)
 
 
 def test_where_nothing_is_at_a_bound_nothing_is_done(tmp_path: Path) -> None:
@@ -167,7 +174,7 @@ def test_where_nothing_is_at_a_bound_nothing_is_done(tmp_path: Path) -> None:
     search = call_bench(*tuning.arguments(*sweep, "--dry-run"))
     assert search.code == 0 and not (tmp_path / "runs").exists()
     tuning.compute(TRIALS)
-    tuning.search.journal().widen({"optimiser.lr": [0.0001, 100.0]})  # 0.1 is now in the middle
+    tuning.search.journal().widen({"optimiser.lr": [0.0001, 1000.0]})  # 1 is now in the middle
     tuning.compute(2 * TRIALS)
     assert call_bench(*tuning.arguments("--seeds", 1)).code == 0
     before, tuned = tuning.lines(), tuning.tuned
@@ -188,11 +195,11 @@ def test_the_journal_keeps_wider_ranges(tmp_path: Path) -> None:
     assert (again.widened, again.carried, len(again.trials)) == ({"a": [0.1, 1.0], "b": [1, 9]}, 2, 2)
 
 
-def test_the_best_ones_run_with_further_seeds(tmp_path: Path) -> None:
-    """All three score the same with the first seed, so that Ray has cells of a second one to run."""
-    tuning = Tuning(tmp_path, epochs=5, samples=40)
+def test_the_best_ones_run_with_further_seeds(ray_session: None, tmp_path: Path) -> None:
+    """With the first seed all three score about the same, so that Ray has cells of a second one to run."""
+    tuning = Tuning(tmp_path, epochs=1, samples=40)
     tuning.compute(TRIALS)
-    outcome = run_bench(*tuning.arguments(), PYTHONPATH=str(REPOSITORY))
+    outcome = call_bench(*tuning.arguments())
     assert (outcome.code, outcome.err) == (0, ""), outcome
     tuned = tuning.tuned
     assert tuned.budget.seeds == "auto" and tuned.selection is not None
@@ -210,7 +217,7 @@ def test_a_dry_run_says_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     tuning = Tuning(tmp_path)
     outcome = call_bench(*tuning.arguments("--dry-run"))
     assert (outcome.code, outcome.err) == (0, "")
-    for expected in ("budget: 3 trials", "FedAvg: optimiser.lr 0.0001–0.1 log", "3 trials to run", "time: "):
+    for expected in ("budget: 3 trials", "FedAvg: optimiser.lr 0.0001–1.0 log", "3 trials to run", "time: "):
         assert expected in outcome.out
     assert "seeds: 1, and up to 5 for the best quarter" in outcome.out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.yaml"]
@@ -221,12 +228,7 @@ def test_the_command_for_a_method_from_a_file_runs_when_pasted(
 ) -> None:
     folder = tmp_path / "my files"
     folder.mkdir()
-    Package(folder / "site")
-    text = (folder / "site" / "steady_methods.py").read_text().replace("class Steady", "class Mine")
-    (folder / "mine.py").write_text(text)
-    space = yaml.safe_load((folder / "site" / "steady.yaml").read_text()) | {"method": "mine"}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(space))
-    (folder / "pace").write_text("0")
+    (folder / "mine.py").write_text(MINE)
     monkeypatch.chdir(folder)
     suite = tiny_suite(folder, ROUNDS, methods=["fedavg"])
     changes = {"model.hidden": 8, "mine.shift": 0.25}
@@ -244,4 +246,4 @@ def test_the_command_for_a_method_from_a_file_runs_when_pasted(
     assert words[words.index("--tuned-dir") + 1] == "my tuned"
     planned = call_bench(*words, "--dry-run")
     assert (planned.code, planned.err) == (0, "")
-    assert "methods: Steady" in planned.out and "another dataset" not in planned.out
+    assert "methods: Mine" in planned.out and "another dataset" not in planned.out
