@@ -14,7 +14,7 @@ from torch import Tensor
 
 from methods.core.batches import Samples
 from methods.core.samples_by_index import SamplesByIndex
-from methods.fast.gather import Pieces, Source
+from methods.fast.gather import Pieces
 from methods.fast.vmap_levels import AVAILABLE
 
 LARGE = 2**23
@@ -98,7 +98,7 @@ class Pool:
         """A client's visiting orders, counted from its first sample."""
         return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
 
-    def sources(self, places: Sequence[Place]) -> tuple[Source, Tensor | Pieces]:
+    def sources(self, places: Sequence[Place]) -> tuple[Tensor | SamplesByIndex | Pieces, Tensor | Pieces]:
         """What clients with these places, in this order, take their inputs and labels from."""
         runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
         inputs, labels = [_inputs(each) for each, _ in runs], [each.y for each, _ in runs]
