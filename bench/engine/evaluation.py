@@ -14,7 +14,6 @@ from torch import Tensor
 from bench.engine.problem import Problem
 from methods.base import State
 from methods.core.batches import PIECE, Samples
-from methods.core.optional import PredictsOtherwise
 
 
 class Scores(NamedTuple):
@@ -87,11 +86,8 @@ def scores_by_others(problem: Problem, server: State, state: State | None) -> di
 
 def with_other_predictions(problem: Problem) -> dict[str, Problem]:
     """Name of another way to predict → the problem with it; nothing where there are no test sets."""
-    if not (problem.test and isinstance(problem.method, PredictsOtherwise)):
-        return {}
-    return {
-        name: replace(problem, method=method) for name, method in problem.method.other_predictions().items()
-    }
+    others = problem.method.other_predictions() if problem.test else {}
+    return {name: replace(problem, method=method) for name, method in others.items()}
 
 
 def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
