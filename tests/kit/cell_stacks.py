@@ -78,9 +78,9 @@ def count_joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     real = computed_together.stacked_outcome
 
-    def counted(sets: Any, *rest: Any) -> Any:
+    def counted(number: int, sets: Any, *rest: Any) -> Any:
         sizes.append(sum(map(len, sets)))
-        return real(sets, *rest)
+        return real(number, sets, *rest)
 
     monkeypatch.setattr(computed_together, "stacked_outcome", counted)
     return sizes
