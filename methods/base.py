@@ -210,6 +210,14 @@ class FedAlgorithm(BaseModel, ABC):
         """Class scores by the model that these states hold."""
         return task.logits(self.parameters(task, server, client), x)
 
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        """Name → the same method with another way to predict from its states, whose accuracy is recorded."""
+        return {}
+
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Embeddings of the samples x and, in the same space, one anchor per class; None: there are none."""
+        return None
+
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         """Figures for the record of a round: about the server, or about a client if its state is given.
 

@@ -40,7 +40,10 @@ def no_ray_in_advance() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def ray_session(bench_cache: Path) -> Iterator[None]:
-    """Ray with two CPUs. Tests that use it belong to the xdist group "ray", so that one process starts it."""
+    """Ray with two CPUs. Tests that use it belong to the xdist group "ray", so that one process starts it.
+
+    Tests that start a Ray for themselves are the group "clusters", and run at the same time.
+    """
     import ray
 
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -50,7 +53,7 @@ def ray_session(bench_cache: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def gpu_session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder and what `tests.kit.gpu_session` did in it; also for the xdist group "ray" alone."""
+    """A folder and what `tests.kit.gpu_session` did in it; for the xdist group "clusters" only."""
     from tests.kit.cli import environment, write_suite
     from tests.kit.places import REPOSITORY
     from tests.kit.tune import Package, tiny_suite

@@ -168,12 +168,12 @@ def _out_of_vmap() -> None:
 
     def inner(x: Tensor, y: Tensor) -> Tensor:
         levels = present()
-        seen.append((levels.sizes, in_stack(x), len(levels_of(x)), len(levels_of(y))))
+        seen.append((tuple(levels.values()), in_stack(x), len(levels_of(x)), len(levels_of(y))))
         with outside():
             whole = stack_of(x)
             seen.append(tuple(whole.shape))
             doubled = whole * 2
-        return one_of(doubled, levels.numbers)
+        return one_of(doubled, levels)
 
     x, y = torch.arange(24.0).view(2, 3, 4), torch.zeros(2, 4)
     result = torch.func.vmap(lambda x, y: torch.func.vmap(inner, in_dims=(0, None))(x, y))(x, y)

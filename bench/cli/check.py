@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-import typer
-
+from bench.cli.inspection_requests import CheckRequest
+from bench.cli.request_options import command_of
 from bench.errors import UserError
 
 ALL = "all"
 
 
-def check(
-    methods: Annotated[list[str], typer.Argument(help="Names of methods, paths of Python files, or all.")],
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a hyperparameter; may be repeated."),
-    ] = None,
-) -> None:
+@command_of(CheckRequest, positional=("methods",))
+def check(request: CheckRequest) -> int:
     """Hold methods to the contract that every method of a table keeps."""
     from bench.cli.console import make_console
     from bench.contract import check as check_method
     from bench.suite.methods import METHODS
 
-    names = [name for each in methods for name in (registered() if each == ALL else [each])]
-    hyperparameters = _hyperparameters(assignments or [])
+    names = [name for each in request.methods for name in (registered() if each == ALL else [each])]
+    _refuse_paths(request.overrides)
     console = make_console()
     for name in names:
         METHODS.load(name)  # a wrong name is reported before anything is run
     outcomes = []
     for name in names:
-        report = check_method(name, hyperparameters)
+        report = check_method(name, request.overrides)
         if len(names) == 1:
             for verdict in report.verdicts:
                 console.say(str(verdict))
@@ -42,7 +37,7 @@ def check(
         outcomes.append(report.passed)
     if len(names) > 1:
         console.say(f"{sum(outcomes)} of {len(outcomes)} methods pass the contract")
-    raise typer.Exit(0 if all(outcomes) else 1)
+    return 0 if all(outcomes) else 1
 
 
 def registered() -> list[str]:
@@ -52,13 +47,7 @@ def registered() -> list[str]:
     return [*METHODS.names(), *(f"{wrapper}{AROUND}fedavg" for wrapper in WRAPPERS.names())]
 
 
-def _hyperparameters(assignments: Sequence[str]) -> dict[str, Any]:
-    from bench.suite.overrides import parse_assignment
-
-    values = {}
-    for text in assignments:
-        key, value = parse_assignment(text)
+def _refuse_paths(overrides: Mapping[str, Any]) -> None:
+    for key in overrides:
         if "." in key:
-            raise UserError(f"--set {text}: give the name of a hyperparameter alone, such as mu=0.1")
-        values[key] = value
-    return values
+            raise UserError(f"--set {key}: give the name of a hyperparameter alone, such as mu=0.1")

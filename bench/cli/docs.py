@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from bench.cli.request_options import command_of
+from bench.method_pages.request import DocsRequest
 
 
-def docs(
-    results: Annotated[Path, typer.Argument(help="Folder of the results files.")] = Path("results"),
-    out: Annotated[Path, typer.Option(help="Folder of the pages.")] = Path("docs/methods"),
-) -> None:
+@command_of(DocsRequest, positional=("results",))
+def docs(request: DocsRequest) -> None:
     """Write a page per method and wrapper: definition, hyperparameters, messages, requirements, results."""
     from bench.cli.console import make_console
     from bench.method_pages.descriptions import descriptions
@@ -20,8 +16,8 @@ def docs(
     from reports.docs import write_docs
 
     described = list(descriptions())
-    runs = [read_results(file) for file in sorted(results.glob(f"*{SUFFIX}"))]
-    index = write_docs(described, runs, out)
+    runs = [read_results(file) for file in sorted(request.results.glob(f"*{SUFFIX}"))]
+    index = write_docs(described, runs, request.out)
     make_console().say(
         f"{counted(len(described), 'page')}, {counted(len(runs), 'suite')} with results: {index}"
     )

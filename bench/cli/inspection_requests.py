@@ -1,10 +1,11 @@
-"""What a user asks of the commands that only show something: list, show, watch and doctor."""
+"""What a user asks of the commands that only show something: list, show, watch, doctor, check and speed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from bench.request import DataRoot, Option, Request, RunsFolder, TunedFolder, above_zero
+from bench.request import DataRoot, Option, Request, RunsFolder, TunedFolder, above_zero, at_least
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,22 @@ class WatchRequest(Request):
 class DoctorRequest(Request):
     data_root: DataRoot = None
     out: RunsFolder = Path("runs")
+
+
+@dataclass(frozen=True)
+class CheckRequest(Request):
+    methods: Annotated[Sequence[str], Option("Names of methods, paths of Python files, or all.")]
+    overrides: Annotated[Mapping[str, Any], Option("Override a hyperparameter; may be repeated.")] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True)
+class SpeedRequest(Request):
+    work: Annotated[
+        Sequence[str], Option("digits, synth, cnn, heads, vit, sweep or extraction; several as a,b,c.")
+    ] = ("digits",)
+    repeats: Annotated[int, Option("Measurements per side, taken in turn.")] = 7
+
+    def __post_init__(self) -> None:
+        at_least(1, repeats=self.repeats)

@@ -11,6 +11,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from bench.config.cell import CellConfig
+from bench.engine.asked import Round, answered
 from bench.engine.assembly import Assembled
 from bench.engine.clients.base import Hosts, is_finite
 from bench.engine.clock import Clock
@@ -18,7 +19,7 @@ from bench.engine.conditions import Conditions
 from bench.engine.devices import use_precision
 from bench.engine.early_stopping import ChosenRound
 from bench.engine.executors import make_hosts
-from bench.engine.federation import Federation, Round, answered
+from bench.engine.federation import Federation
 from bench.engine.process_cache import ProcessCache
 from bench.engine.projection import write_projection
 from bench.records.cell_folder import CellFolder

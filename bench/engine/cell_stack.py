@@ -52,7 +52,8 @@ class CellStack:
         cells = [cell for cell in self.running if cell.rounds_done == number]
         self._clock.shared_by(len(cells))
         failed = self._rounds.advance({cell.hosts: cell.advancing() for cell in cells})
-        self._process_cache.preludes.forget_if_large()
+        if number == 0:
+            self._process_cache.preludes.forget_if_large()
         for cell in cells:
             if error := failed.get(cell.hosts):
                 self.failed[cell.folder] = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from torch import Tensor
 from bench.engine.problem import Problem
 from methods.base import State
 from methods.core.batches import PIECE, Samples
-from methods.core.optional import PredictsOtherwise
 
 
 class Scores(NamedTuple):
@@ -32,27 +31,6 @@ class Scores(NamedTuple):
     """Domain → mean cross-entropy, where losses are recorded and `test` has an accuracy."""
 
 
-class Judged(NamedTuple):
-    """What a model says about some samples."""
-
-    classes: Tensor
-    """The predicted class, sample by sample."""
-    loss: float | None
-    """The mean cross-entropy of the scores, taken as logits; None where losses are not recorded."""
-
-
-class Judging(NamedTuple):
-    """A global model that is to be judged, and the sets of samples to do it on."""
-
-    problem: Problem
-    server: State
-    sets: Sequence[Samples]
-
-    def alone(self) -> list[Judged]:
-        """What it says about each set."""
-        return [judged(self.problem, self.server, None, samples) for samples in self.sets]
-
-
 def score(problem: Problem, server: State, state: State | None, client: int) -> Scores:
     """The accuracies that a client gets with this state (None: with the global model)."""
     held_out = problem.validation.get(client)
@@ -66,15 +44,15 @@ def score(problem: Problem, server: State, state: State | None, client: int) -> 
         hits = [correct(problem, server, state, samples) for samples in alike]
         own = fraction(torch.cat(hits)) if hits else None
         return Scores(test={}, own=own, validation=validation, by_others={}, right={}, losses={})
-    found = {domain: judged(problem, server, state, samples) for domain, samples in problem.test.items()}
-    right = {domain: each.classes == problem.test[domain].y for domain, each in found.items()}
+    found = {domain: predicted(problem, server, state, samples) for domain, samples in problem.test.items()}
+    right = {domain: classes == problem.test[domain].y for domain, (classes, _) in found.items()}
     return Scores(
         test={domain: fraction(hits) for domain, hits in right.items()},
         own=own_accuracy(problem, right, client) if problem.own_test.get(client) else None,
         validation=validation,
         by_others=scores_by_others(problem, server, state),
         right={domain: hits.cpu() for domain, hits in right.items()},
-        losses={domain: each.loss for domain, each in found.items() if each.loss is not None},
+        losses={domain: loss for domain, (_, loss) in found.items() if loss is not None},
     )
 
 
@@ -87,11 +65,8 @@ def scores_by_others(problem: Problem, server: State, state: State | None) -> di
 
 def with_other_predictions(problem: Problem) -> dict[str, Problem]:
     """Name of another way to predict → the problem with it; nothing where there are no test sets."""
-    if not (problem.test and isinstance(problem.method, PredictsOtherwise)):
-        return {}
-    return {
-        name: replace(problem, method=method) for name, method in problem.method.other_predictions().items()
-    }
+    others = problem.method.other_predictions() if problem.test else {}
+    return {name: replace(problem, method=method) for name, method in others.items()}
 
 
 def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> float:
@@ -101,11 +76,14 @@ def own_accuracy(problem: Problem, right: Mapping[str, Tensor], client: int) -> 
 
 def correct(problem: Problem, server: State, state: State | None, samples: Samples) -> Tensor:
     """Whether the prediction is right, sample by sample."""
-    return judged(problem, server, state, samples).classes == samples.y
+    classes, _ = predicted(problem, server, state, samples)
+    return classes == samples.y
 
 
-def judged(problem: Problem, server: State, state: State | None, samples: Samples) -> Judged:
-    """The predictions for these samples and, where losses are recorded, how sure they are."""
+def predicted(
+    problem: Problem, server: State, state: State | None, samples: Samples
+) -> tuple[Tensor, float | None]:
+    """The class of every sample and, where losses are recorded, the mean cross-entropy of the scores."""
     task, method = problem.task, problem.method
     classes, losses = [], []
     with task.evaluation():
@@ -115,7 +93,7 @@ def judged(problem: Problem, server: State, state: State | None, samples: Sample
             if task.records_losses:
                 losses.append(F.cross_entropy(scores, y, reduction="sum"))
     loss = float(torch.stack(losses).sum()) / len(samples.y) if losses else None
-    return Judged(torch.cat(classes), loss)
+    return torch.cat(classes), loss
 
 
 def fraction(hits: Tensor) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,26 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.engine.asked import Asked, Round, answered
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.clients.base import Asked, Combining, Host, Hosts, Round
-from bench.engine.evaluation import Judging, fraction, own_accuracy, with_other_predictions
+from bench.engine.clients.base import Host, Hosts
+from bench.engine.evaluation import fraction, own_accuracy, predicted, with_other_predictions
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import Exchanged, SharedPreludes
 from bench.engine.stacking.replies import Replies
 from bench.records.predictions import Predictions, labels_digest
-from methods.base import Exchange, Message, Reply, State, Task
+from methods.base import Exchange, Message, Reply, Samples, State, Task
 from methods.core.optional import FoldsReplies
 from methods.core.tree import size_in_bytes
-
-
-def answered(round_: Round) -> Any:
-    """Go through a round of one cell; returns its result."""
-    try:
-        asked = next(round_)
-        while True:
-            asked = round_.send(asked.alone())
-    except StopIteration as end:
-        return end.value
 
 
 class Federation:
@@ -168,28 +160,37 @@ class Federation:
     def _score_global_model(self, personal: bool) -> Round:
         tests, held_out = self.problem.test, self.problem.validation
         sets = [*tests.values(), *held_out.values()]
-        found = yield Judging(self.problem, self._server, sets)
+        found = yield self.predicting(sets)
         on_test = dict(zip(tests, found, strict=False))
-        self._guesses = {name: each.classes for name, each in on_test.items()}
+        self._guesses = {name: classes for name, (classes, _) in on_test.items()}
         right = {name: guesses == tests[name].y for name, guesses in self._guesses.items()}
         self._right = right
         validation = [
-            fraction(each.classes == samples.y)
-            for samples, each in zip(held_out.values(), found[len(tests) :], strict=True)
+            fraction(classes == samples.y)
+            for samples, (classes, _) in zip(held_out.values(), found[len(tests) :], strict=True)
         ]
         personal = personal and bool(right)
         own = fmean(own_accuracy(self.problem, right, k) for k in self._clients) if personal else None
-        losses = {name: each.loss for name, each in on_test.items() if each.loss is not None}
+        losses = {name: loss for name, (_, loss) in on_test.items() if loss is not None}
         scored = _scores({name: fraction(hits) for name, hits in right.items()}, losses, own, validation)
         return _with_others(scored, (yield from self._scores_by_others()))
+
+    def predicting(self, sets: Sequence[Samples], problem: Problem | None = None) -> Asked:
+        """What the global model predicts for these sets of samples, maybe in another way to predict."""
+        problem, server = problem or self.problem, self._server
+
+        def alone() -> list[tuple[Tensor, float | None]]:
+            return [predicted(problem, server, None, samples) for samples in sets]
+
+        return Asked("predict", problem, server, self.rounds, sets, alone)
 
     def _scores_by_others(self) -> Round:
         """Name of another way to predict → its mean accuracy over the test sets."""
         tests = list(self.problem.test.values())
         averages = {}
         for name, other in with_other_predictions(self.problem).items():
-            found = yield Judging(other, self._server, tests)
-            hits = [each.classes == samples.y for each, samples in zip(found, tests, strict=True)]
+            found = yield self.predicting(tests, other)
+            hits = [classes == samples.y for (classes, _), samples in zip(found, tests, strict=True)]
             averages[name] = fmean(map(fraction, hits))
         return averages
 
@@ -217,16 +218,20 @@ class Federation:
         self.rounds = rounds
 
     def _exchange(self, phase: int, number: int, clients: Sequence[int]) -> Round:
-        exchange, task = self._exchanges[phase], self.problem.task
-        messages = {client: exchange.down(task, self._server, client) for client in clients}
-        replies = Replies.of((yield Asked(self.hosts, phase, number, messages)))
+        exchange, combine = self._exchanges[phase], self._combine[phase]
+        task, server = self.problem.task, self._server
+        messages = {client: exchange.down(task, server, client) for client in clients}
+        run = partial(self.hosts.run, phase, number, list(messages.items()))
+        replies = Replies.of((yield Asked("local", self.problem, server, number, messages, run)))
         self.stacked_with = max(self.stacked_with, replies.stacked_with)
         attack = self.problem.attack if number > 0 else None
         if attack is not None:
             replies = Replies(attack.on(task, number, messages, replies))
         sound = replies.sound()
         if sound:
-            self._server = yield Combining(self.problem, self._combine[phase], self._server, sound)
+            self._server = yield Asked(
+                "aggregate", self.problem, server, number, sound, lambda: combine(task, server, list(sound))
+            )
         terms = sound.mean_terms() if task.records_losses else {}
         counts = {
             "bytes_up": replies.size_in_bytes(),

@@ -12,7 +12,7 @@ from torch import Tensor
 from bench.config.training import Augmentation
 from bench.errors import UserError
 from methods.core.augmentation import cropped, flipped, jittered, mixed, mixup_shares
-from methods.core.batches import Batch, Preparation
+from methods.core.batches import Batch
 from methods.core.loss_terms import LossTerms
 from methods.core.task import Task
 
@@ -26,7 +26,7 @@ class Recipe:
     standardised: Callable[[Tensor], Tensor] = Tensor.float
     """How the model turns the values of pixels into floats."""
 
-    def preparation(self, terms: LossTerms | None = None) -> Preparation | None:
+    def preparation(self, terms: LossTerms | None = None) -> Callable[[Batch], Batch] | None:
         """What to do to a batch, with notes of the loss's terms where these are given; None: nothing."""
         if not (self.augmentation or self.smoothing or terms is not None):
             return None

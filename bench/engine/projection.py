@@ -12,7 +12,6 @@ import torch
 from bench.engine.problem import Problem
 from bench.records.files import write_atomically
 from methods.core.batches import Samples
-from methods.core.optional import HasAnchors
 
 PER_DOMAIN = 100
 """Evenly spaced test samples per domain: enough to see the classes, and little work."""
@@ -21,7 +20,7 @@ PER_DOMAIN = 100
 def write_projection(file: Path, problem: Problem, server: dict[str, Any]) -> None:
     """Nothing is written for a method without anchors, for a model that diverged, or without a test set."""
     picked = [_evenly(samples) for samples in problem.test.values()]
-    if not (picked and isinstance(problem.method, HasAnchors)):
+    if not picked:
         return
     x, y = (torch.cat(parts) for parts in zip(*picked, strict=True))
     with problem.task.evaluation():

@@ -12,7 +12,6 @@ from bench.method_pages.method_info import method_info
 from bench.suite.loading import load_suite, suite_names
 from bench.suite.methods import AROUND, METHODS, WRAPPERS
 from methods.base import FedAlgorithm
-from methods.core.optional import HasAnchors
 from methods.fedavg import FedAvg
 from reports.docs import Described, Examination
 from reports.numbers.scores import BOUNDS, REFERENCE
@@ -75,7 +74,7 @@ def group_of(name: str, kind: type[FedAlgorithm], found: Examination) -> str:
         return "LoRA branches on a frozen backbone"
     if kind.one_round:
         return "One round"
-    if issubclass(kind, HasAnchors) or "prototypes" in found.rounds.down:
+    if _overrides(kind, "anchored") or "prototypes" in found.rounds.down:
         return PROTOTYPES
     if not kind.has_global_model or "model" in found.private or _overrides(kind, "parameters"):
         return "Personalised models"

@@ -8,15 +8,18 @@ that say which samples and which steps are real.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from methods.core.loss_terms import LossTerms
 from methods.core.random import normal, uniform
-from methods.fast.gather import Pieces, Source, placed, rows
+from methods.fast.gather import Pieces, placed, rows
 from methods.fast.vmap_levels import rows_in_turn
+
+if TYPE_CHECKING:
+    from methods.core.samples_by_index import SamplesByIndex
 
 
 class Samples(NamedTuple):
@@ -130,10 +133,6 @@ class Batch(NamedTuple):
         return (per_sample * self.mask).sum() / self.mask.sum().clamp(min=1)
 
 
-Preparation: TypeAlias = Callable[[Batch], Batch]
-"""What is done to every batch that a client trains on: augmentation, smoothing, notes of the loss."""
-
-
 class Batches(Protocol):
     @property
     def steps(self) -> int | Tensor:
@@ -163,7 +162,7 @@ class RaggedBatches:
         size: int,
         key: int = 0,
         renewed: Callable[[int], Samples] | None = None,
-        prepare: Preparation | None = None,
+        prepare: Callable[[Batch], Batch] | None = None,
     ) -> None:
         self._samples, self._orders, self._size = samples, orders, size
         self._key, self._renewed, self._prepare = key, renewed, prepare
@@ -196,24 +195,10 @@ class RaggedBatches:
         return Batch.joined(self.once())
 
 
-class _Steps(NamedTuple):
-    """Positions, where the samples at these are, labels, keys and shares of every step of a client."""
-
-    order: list[Tensor]
-    places: list[Tensor]
-    labels: list[Tensor]
-    keys: Tensor
-    shares: Tensor | None
-
-    def of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-        shares = None if self.shares is None else self.shares[step]
-        return self.order[step], self.places[step], self.labels[step], self.keys[step], shares
-
-
 class PaddedBatches(NamedTuple):
     """One client of a stack, as seen from inside `vmap`: positions in a pool of samples, and masks."""
 
-    x: Source
+    x: Tensor | SamplesByIndex | Pieces
     y: Tensor | Pieces
     order: Tensor
     """steps × batch size, positions in the pool."""
@@ -228,13 +213,12 @@ class PaddedBatches(NamedTuple):
     """Samples of the largest client of the stack."""
     key: Tensor
     """What the client's random numbers of this round depend on."""
-    prepare: Preparation | None = None
+    prepare: Callable[[Batch], Batch] | None = None
+    """What is done to every batch: augmentation, smoothing, notes of the loss."""
 
     def __iter__(self) -> Iterator[Batch]:
-        of_all = self._of_all_steps() if self.order.shape[0] > 1 or self.y.device.type != "cpu" else None
         uneven = self.order.shape[0] - (0 if self.live is None else self.live.shape[0])
-        for step in range(self.order.shape[0]):
-            at, place, labels, key, shares = of_all.of(step) if of_all else self._of(step)
+        for step, (at, place, labels, key, shares) in enumerate(self._in_turn()):
             batch = Batch(
                 rows(self.x, place),
                 labels,
@@ -249,23 +233,31 @@ class PaddedBatches(NamedTuple):
             yield batch if self.prepare is None else self.prepare(batch)
             del batch
 
-    def _of(self, step: int) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        at = self.order[step]
-        return at, placed(self.x, at), rows(self.y, at), self.key + step, None
+    def _in_turn(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]]:
+        """Positions, where the samples at these are, labels, key and shares of every step.
 
-    def _of_all_steps(self) -> _Steps:
-        """What is small, computed for all steps at once: operations cost more to start than to do."""
+        They are small and computed for all steps at once: operations cost more to start than to do.
+        """
+        steps, on_cpu = self.order.shape[0], self.y.device.type == "cpu"
+        if steps == 1 and on_cpu:
+            at = self.order[0]
+            yield at, placed(self.x, at), rows(self.y, at), self.key, None
+            return
         shares = None
-        if self.mask is not None and self.y.device.type != "cpu":
+        if self.mask is not None and not on_cpu:
             shares = self.mask / self.mask.sum(dim=1, keepdim=True).clamp(min=1)
-        order, places = rows_in_turn(self.order), placed(self.x, self.order)
-        return _Steps(
-            order,
-            order if places is self.order else rows_in_turn(places),
-            rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape)),
-            self.key + torch.arange(self.order.shape[0], device=self.y.device),
-            shares,
-        )
+        order, found = rows_in_turn(self.order), placed(self.x, self.order)
+        places = order if found is self.order else rows_in_turn(found)
+        labels = rows_in_turn(rows(self.y, self.order.reshape(-1)).view(self.order.shape))
+        keys = self.key + torch.arange(steps, device=self.y.device)
+        for step in range(steps):
+            yield (
+                order[step],
+                places[step],
+                labels[step],
+                keys[step],
+                None if shares is None else shares[step],
+            )
 
     def once(self) -> Iterator[Batch]:
         for first in range(0, self.most, PIECE):

@@ -56,5 +56,5 @@ def _mean_loss(logits: Tensor, batch: Batch, y: Tensor) -> Tensor:
                 reduction="none",
                 label_smoothing=batch.smoothing,
             ).view(labels.shape)
-        return batch.mean(one_of(losses, levels.numbers))
+        return batch.mean(one_of(losses, levels))
     return batch.mean(_of_labels(F.log_softmax(logits.mT, dim=0).mT, batch, y))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
 from torch import Tensor
 
 from methods.core.numbers import Number, is_off
-from methods.fast.list_arithmetic import ListArithmetic, Tensors, add_each
+from methods.fast.list_arithmetic import ListArithmetic, add_each
 
 Rates: TypeAlias = Sequence[Number] | Tensor
 """Learning rates: of every tensor of a list, or of every number of a vector."""
@@ -69,13 +69,20 @@ class _Optimiser(BaseModel):
     def rates(self, names: Sequence[str]) -> list[Number]:
         return [next((g.lr for g in self.groups if g.match in name), self.lr) for name in names]
 
-    def start(self, params: Tensors) -> Any:
+    def start(self, params: list[Tensor]) -> Any:
         raise NotImplementedError
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        memory: Any,
+        rates: Rates,
+        lists: ListArithmetic,
+    ) -> Any:
         raise NotImplementedError
 
-    def clipped(self, grads: Tensors, lists: ListArithmetic) -> Tensors:
+    def clipped(self, grads: list[Tensor], lists: ListArithmetic) -> list[Tensor]:
         if self.clip_norm is None:
             return grads
         if lists.is_vector:  # the same factor's inverse; `rsub` multiplies and adds in one operation
@@ -85,14 +92,19 @@ class _Optimiser(BaseModel):
         return [grad * factor for grad in grads]
 
     def move(
-        self, params: Tensors, direction: Tensors, rates: Rates, lists: ListArithmetic, spare: bool = False
-    ) -> Tensors:
+        self,
+        params: list[Tensor],
+        direction: list[Tensor],
+        rates: Rates,
+        lists: ListArithmetic,
+        spare: bool = False,
+    ) -> list[Tensor]:
         """params − rate · direction; `spare`: the direction is not needed afterwards."""
         if isinstance(rates, Tensor):
             return [torch.addcmul(params[0], direction[0], rates, value=-1)]
         if len(set(rates)) == 1:
             add = lists.add_over if spare else lists.add_into
-            moved: Tensors = add(params, direction, alpha=-rates[0])
+            moved: list[Tensor] = add(params, direction, alpha=-rates[0])
             return moved
         return [add_each([p], [d], alpha=-r)[0] for p, d, r in zip(params, direction, rates, strict=True)]
 
@@ -103,10 +115,17 @@ class SGD(_Optimiser):
     momentum: float = Field(default=0.0, ge=0, lt=1)
     """How much of the last step's direction is kept."""
 
-    def start(self, params: Tensors) -> Tensors:
+    def start(self, params: list[Tensor]) -> list[Tensor]:
         return [] if is_off(self.momentum) else [torch.zeros_like(p) for p in params]
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        memory: Any,
+        rates: Rates,
+        lists: ListArithmetic,
+    ) -> Any:
         grads = self.clipped(grads, lists)
         if not is_off(self.weight_decay):
             grads = lists.add(grads, params, alpha=self.weight_decay)
@@ -126,14 +145,21 @@ class _Adam(_Optimiser):
     epsilon: float = Field(default=1e-8, gt=0)
     """ε, added to the denominator."""
 
-    def start(self, params: Tensors) -> dict[str, Any]:
+    def start(self, params: list[Tensor]) -> dict[str, Any]:
         return {
             "step": torch.zeros((), dtype=torch.float64),
             "mean": [torch.zeros_like(p) for p in params],
             "square": [torch.zeros_like(p) for p in params],
         }
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+    def step(
+        self,
+        params: list[Tensor],
+        grads: list[Tensor],
+        memory: Any,
+        rates: Rates,
+        lists: ListArithmetic,
+    ) -> Any:
         beta1, beta2 = self.betas
         grads = self.clipped(grads, lists)
         if self.decoupled and not is_off(self.weight_decay):
@@ -172,12 +198,12 @@ class _Adam(_Optimiser):
             moved = torch.addcdiv(params, direction, size, value=-rate)
         return [moved], {"step": step, "mean": [mean], "square": [square]}
 
-    def shrunk(self, params: Tensors, rates: Rates, lists: ListArithmetic) -> Tensors:
+    def shrunk(self, params: list[Tensor], rates: Rates, lists: ListArithmetic) -> list[Tensor]:
         """params · (1 − rate · weight decay)."""
         if isinstance(rates, Tensor):
             return [params[0] * (1 - rates * self.weight_decay)]
         if len(set(rates)) == 1:
-            shrunk: Tensors = lists.scale_into(params, 1 - rates[0] * self.weight_decay)
+            shrunk: list[Tensor] = lists.scale_into(params, 1 - rates[0] * self.weight_decay)
             return shrunk
         return [p * (1 - r * self.weight_decay) for p, r in zip(params, rates, strict=True)]
 

@@ -1,21 +1,20 @@
-"""What only some methods offer. The engine looks for each of these with `isinstance`; nothing is registered.
+"""Methods that make samples, and exchanges that take in replies one by one.
 
-A method offers one of them by having its functions. Wrappers offer what the method inside them offers.
+The engine looks for both with `isinstance`: a method or an exchange offers one by having its functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from torch import Generator, Tensor
+from torch import Generator
 
 from methods.core.batches import Batches, Samples
 from methods.core.exchange import Exchange, Message, Reply, State
 from methods.core.samples_by_index import SamplesByIndex
 
 if TYPE_CHECKING:
-    from methods.base import FedAlgorithm
     from methods.core.task import Task
 
 
@@ -34,22 +33,6 @@ class MakesSamples(Protocol):
 
     def resamples(self) -> bool:
         """Whether every epoch gets new samples, instead of the same ones in all rounds."""
-
-
-@runtime_checkable
-class HasAnchors(Protocol):
-    """A method with one point per class in the space of its embeddings."""
-
-    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Embeddings of the samples x and, in the same space, one anchor per class; None: there are none."""
-
-
-@runtime_checkable
-class PredictsOtherwise(Protocol):
-    """A method that can predict in several ways from the same states."""
-
-    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
-        """Name → the same method with another way to predict, whose accuracy is recorded too."""
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from methods.core.numbers import Number
 from methods.core.optimisers import Optimiser, Rates
 from methods.core.random import drawing_from
 from methods.core.tree import Tree
-from methods.fast.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR, Tensors
+from methods.fast.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR
 from methods.fast.pytrees import tree_map
 from methods.fast.stacked_gradient import parts_of, stacked_gradient, vector_gradient
 from methods.fast.vmap_levels import in_stack
@@ -31,9 +31,9 @@ SCALE = 1024.0
 class Mode(NamedTuple):
     """How gradients and updates are computed: for one client at a time, or for a stack inside `vmap`."""
 
-    train: Callable[[_Aim, Tensors, Iterable[Batch], Optimiser], Tensors]
+    train: Callable[[_Aim, list[Tensor], Iterable[Batch], Optimiser], list[Tensor]]
     """From the leaves to train to the trained leaves."""
-    gradient: Callable[[Loss, list[str], Tensors, dict[str, Tensor], Batch], Tensors]
+    gradient: Callable[[Loss, list[str], list[Tensor], dict[str, Tensor], Batch], list[Tensor]]
     """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
     own: Callable[[Tensor], Tensor]
     """A copy of a fixed leaf where layers may write into it, as batch norm does."""
@@ -54,7 +54,7 @@ class _Aim(NamedTuple):
         """What the loss is multiplied by, since small gradients would be 0 in float16."""
         return SCALE if self.precision == torch.float16 else 1.0
 
-    def value(self, batch: Batch, leaves: Tensors) -> Tensor:
+    def value(self, batch: Batch, leaves: list[Tensor]) -> Tensor:
         """The loss, times the scale."""
         params = Tree({**self.fixed, **dict(zip(self.names, leaves, strict=True))})
         if self.precision is None:
@@ -65,30 +65,32 @@ class _Aim(NamedTuple):
         value = batch.term(TOTAL, value)
         return value if self.scale == 1 else value * self.scale
 
-    def gradient(self, batch: Batch, params: Tensors) -> Tensors:
+    def gradient(self, batch: Batch, params: list[Tensor]) -> list[Tensor]:
         """For one client."""
         leaves = [param.detach().requires_grad_() for param in params]
         grads = torch.autograd.grad(self.value(batch, leaves), leaves, materialize_grads=True)
         return self.unscaled(list(grads))
 
-    def unscaled(self, grads: Tensors) -> Tensors:
+    def unscaled(self, grads: list[Tensor]) -> list[Tensor]:
         return grads if self.scale == 1 else [grad / self.scale for grad in grads]
 
 
 def _gradient_of_one(
-    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
-) -> Tensors:
+    loss: Loss, names: list[str], params: list[Tensor], fixed: dict[str, Tensor], batch: Batch
+) -> list[Tensor]:
     return _Aim(loss, names, fixed, None).gradient(batch, params)
 
 
 def _gradient_in_stack(
-    loss: Loss, names: list[str], params: Tensors, fixed: dict[str, Tensor], batch: Batch
-) -> Tensors:
+    loss: Loss, names: list[str], params: list[Tensor], fixed: dict[str, Tensor], batch: Batch
+) -> list[Tensor]:
     aim = _Aim(loss, names, fixed, None)
     return stacked_gradient(partial(aim.value, batch), params, like=batch.y)
 
 
-def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
+def _train_one(
+    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
+) -> list[Tensor]:
     params = [param.clone() for param in params]
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
@@ -100,7 +102,9 @@ def _train_one(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: 
     return params
 
 
-def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
+def _train_stack(
+    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
+) -> list[Tensor]:
     """Leaf by leaf, which is quicker on a CPU: copying gradients together costs more than operations."""
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
@@ -119,7 +123,9 @@ def _train_stack(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser
     return params
 
 
-def _train_vectors(aim: _Aim, params: Tensors, batches: Iterable[Batch], optimiser: Optimiser) -> Tensors:
+def _train_vectors(
+    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
+) -> list[Tensor]:
     """One vector holds all parameters of a client, so that an update takes a few operations in all."""
     shapes = [param.shape for param in params]
     vector = torch.cat([param.reshape(-1) for param in params])

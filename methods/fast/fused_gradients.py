@@ -11,16 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-
-class _Postponed:
-    """Parts of one leaf's gradient, as pairs of tensors."""
-
-    def __init__(self) -> None:
-        self.scaled: list[tuple[Tensor, Tensor]] = []
-        self.products: list[tuple[Tensor, Tensor]] = []
-
-
-_awaited: dict[int, _Postponed] = {}
+_scaled: dict[int, list[tuple[Tensor, Tensor]]] = {}
+_products: dict[int, list[tuple[Tensor, Tensor]]] = {}
 """Parts of the gradients that are being computed, by the identity of the leaves that these belong to."""
 
 
@@ -29,40 +21,44 @@ def postpone_scaled(leaf: Tensor, tensor: Tensor, factor: Tensor) -> bool:
 
     The tensor is given away and may be overwritten.
     """
-    parts = _awaited.get(id(leaf))
+    parts = _scaled.get(id(leaf))
     if parts is not None:
-        parts.scaled.append((tensor, factor))
+        parts.append((tensor, factor))
     return parts is not None
 
 
 def postpone_product(leaf: Tensor, left: Tensor, right: Tensor) -> bool:
     """The same with left @ right, matrix by matrix; their rows, one below the other, are the gradient's."""
-    parts = _awaited.get(id(leaf))
+    parts = _products.get(id(leaf))
     if parts is not None:
-        parts.products.append((left, right))
+        parts.append((left, right))
     return parts is not None
 
 
 def gradients(value: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
     """Of a value by these leaves, with all parts; 0 where it does not depend on them."""
-    parts = [_Postponed() for _ in leaves]
-    _awaited.update(zip(map(id, leaves), parts, strict=True))
+    for leaf in leaves:
+        _scaled[id(leaf)], _products[id(leaf)] = [], []
     try:
         grads = torch.autograd.grad(value, leaves, allow_unused=True)
     finally:
-        for leaf in leaves:
-            del _awaited[id(leaf)]
+        parts = [(_scaled.pop(id(leaf)), _products.pop(id(leaf))) for leaf in leaves]
     with torch.no_grad():
-        return [_sum(*each) for each in zip(leaves, grads, parts, strict=True)]
+        return [_sum(leaf, grad, *each) for leaf, grad, each in zip(leaves, grads, parts, strict=True)]
 
 
-def _sum(leaf: Tensor, grad: Tensor | None, parts: _Postponed) -> Tensor:
+def _sum(
+    leaf: Tensor,
+    grad: Tensor | None,
+    scaled: Sequence[tuple[Tensor, Tensor]],
+    products: Sequence[tuple[Tensor, Tensor]],
+) -> Tensor:
     """Never into autograd's own tensor, which may be that of other leaves too."""
     total = None
-    for tensor, factor in parts.scaled:
-        scaled = tensor.mul_(factor)
-        total = scaled if total is None else total.add_(scaled)
-    for left, right in parts.products:
+    for tensor, factor in scaled:
+        part = tensor.mul_(factor)
+        total = part if total is None else total.add_(part)
+    for left, right in products:
         if total is None:
             total = torch.bmm(left, right).view(leaf.shape)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,11 +55,7 @@ class Pieces(NamedTuple):
         return [positions[first:last] for first, last in pairwise(accumulate(self.clients, initial=0))]
 
 
-Source: TypeAlias = "Tensor | SamplesByIndex | Pieces"
-"""What rows are taken from."""
-
-
-def placed(x: Source, at: Tensor) -> Tensor:
+def placed(x: Tensor | SamplesByIndex | Pieces, at: Tensor) -> Tensor:
     """Where the rows at these positions are, for `rows`; missing ones are made, those of a whole round best
     in one go."""
     if isinstance(x, Tensor):
@@ -72,7 +68,7 @@ def placed(x: Source, at: Tensor) -> Tensor:
     return one_of(places, levels)
 
 
-def rows(x: Source, at: Tensor) -> Tensor:
+def rows(x: Tensor | SamplesByIndex | Pieces, at: Tensor) -> Tensor:
     """Rows by their places; `at` may be of one client in a stack that has one pool x."""
     x = x if isinstance(x, Pieces) else _stored(x)
     if isinstance(x, Tensor) and not in_stack(at):

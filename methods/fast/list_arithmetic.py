@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,8 +20,6 @@ from methods.fast.vmap_levels import levels_of, outside, stack_of, stretched
 if TYPE_CHECKING:
     from methods.core.numbers import Number
 
-Tensors: TypeAlias = list[Tensor]
-
 
 class ListArithmetic(NamedTuple):
     """Sums and multiples; `into` may overwrite its first argument, which belongs to the optimiser."""
@@ -31,29 +29,29 @@ class ListArithmetic(NamedTuple):
     add_over: Callable[..., Any]
     """The same, and it may overwrite the second argument instead."""
     scale_into: Callable[..., Any]
-    norm: Callable[[Tensors], Tensor]
+    norm: Callable[[list[Tensor]], Tensor]
     """The length of all tensors of a list together."""
     is_vector: bool = False
     """Whether the lists have one vector each."""
 
 
-def _add_into_lists(target: Tensors, other: Tensors, alpha: float) -> Tensors:
+def _add_into_lists(target: list[Tensor], other: list[Tensor], alpha: float) -> list[Tensor]:
     tensor_lists.add_(target, other, alpha=alpha)
     return target
 
 
-def _scale_into_lists(target: Tensors, factor: float) -> Tensors:
+def _scale_into_lists(target: list[Tensor], factor: float) -> list[Tensor]:
     tensor_lists.mul_(target, factor)
     return target
 
 
-def add_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+def add_each(target: list[Tensor], other: list[Tensor], alpha: Number) -> list[Tensor]:
     if isinstance(alpha, Tensor):
         return [torch.addcmul(a, b, alpha) for a, b in zip(target, other, strict=True)]
     return [torch.add(a, b, alpha=alpha) for a, b in zip(target, other, strict=True)]
 
 
-def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+def _add_into_each(target: list[Tensor], other: list[Tensor], alpha: Number) -> list[Tensor]:
     """On the whole stack, as `vmap` has no such operation with a factor per client or cell."""
     kinds = [(levels_of(a), a.dim()) for a in target]
     with outside():
@@ -65,7 +63,7 @@ def _add_into_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     return target
 
 
-def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
+def _add_over_each(target: list[Tensor], other: list[Tensor], alpha: Number) -> list[Tensor]:
     """Into the memory of `other` where it is a stack's own, which is still in the processor's cache.
 
     Only in a stack of cells, whose tensors are large.
@@ -90,7 +88,7 @@ def _add_over_each(target: Tensors, other: Tensors, alpha: Number) -> Tensors:
     return add_each(target, other, alpha)
 
 
-def _norm_of_lists(tensors: Tensors) -> Tensor:
+def _norm_of_lists(tensors: list[Tensor]) -> Tensor:
     return torch.stack([each.square().sum() for each in tensors]).sum().sqrt()
 
 

@@ -9,8 +9,7 @@ whoever uses them has a plain way too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -32,17 +31,13 @@ else:
     AVAILABLE = True
 
 
-class Levels(NamedTuple):
-    """The `vmap`s that code runs inside of, outermost first."""
-
-    numbers: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
-def present() -> Levels:
-    """All levels around the code that asks."""
-    levels = [each for each in retrieve_all_functorch_interpreters() if isinstance(each, VmapInterpreter)]
-    return Levels(tuple(each.level() for each in levels), tuple(each.batch_size() for each in levels))
+def present() -> dict[int, int]:
+    """The levels around the code that asks, outermost first: number → how many clients or cells it has."""
+    return {
+        each.level(): each.batch_size()
+        for each in retrieve_all_functorch_interpreters()
+        if isinstance(each, VmapInterpreter)
+    }
 
 
 def is_stacked(tensor: Tensor) -> bool:
@@ -85,16 +80,16 @@ def stack_of(tensor: Tensor) -> Tensor:
     return tensor if dims == list(range(len(dims))) else tensor.movedim(dims, list(range(len(dims))))
 
 
-def whole_stack(tensor: Tensor, levels: Levels) -> Tensor:
+def whole_stack(tensor: Tensor, levels: Mapping[int, int]) -> Tensor:
     """The same with a dimension for every level; what does not differ there is repeated without a copy."""
     own = levels_of(tensor)
     stack = stack_of(tensor)
-    if own == levels.numbers:
+    if own == tuple(levels):
         return stack
-    for place, number in enumerate(levels.numbers):
+    for place, number in enumerate(levels):
         if number not in own:
             stack = stack.unsqueeze(place)
-    return stack.expand(*levels.sizes, *stack.shape[len(levels.sizes) :])
+    return stack.expand(*levels.values(), *stack.shape[len(levels) :])
 
 
 def stretched(tensor: Tensor, levels: Sequence[int], dims: int) -> Tensor:
@@ -109,7 +104,7 @@ def stretched(tensor: Tensor, levels: Sequence[int], dims: int) -> Tensor:
     return stack[(*places, *[None] * missing)]
 
 
-def one_of(stack: Tensor, levels: Sequence[int]) -> Tensor:
+def one_of(stack: Tensor, levels: Iterable[int]) -> Tensor:
     """One client's (and cell's) tensor again, to be used inside; the first dimensions are these levels."""
     for number in levels:
         stack = _add_batch_dim(stack, 0, number)
@@ -128,7 +123,6 @@ def rows_in_turn(tensor: Tensor) -> list[Tensor]:
 
 __all__ = [
     "AVAILABLE",
-    "Levels",
     "in_stack",
     "is_shared",
     "is_stacked",

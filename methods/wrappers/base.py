@@ -24,7 +24,7 @@ from methods.base import (
     Tree,
 )
 from methods.core.optimisers import Optimiser
-from methods.core.optional import FoldsReplies, HasAnchors, MakesSamples, PredictsOtherwise
+from methods.core.optional import FoldsReplies, MakesSamples
 
 E = TypeVar("E", bound=Exchange | FoldsReplies)
 INHERITED = ("has_global_model", "pools_data", "own_model", "one_round", "observes_clients")
@@ -58,8 +58,7 @@ class Wrapper(FedAlgorithm):
     @classmethod
     def around(cls, kind: type[FedAlgorithm]) -> type[Self]:
         """The same wrapper with an inner method of this kind, by default with its defaults."""
-        offers = [forwarding for offer, forwarding in OPTIONAL.items() if issubclass(kind, offer)]
-        bases: tuple[type[Any], ...] = (cls, *offers)
+        bases: tuple[type[Any], ...] = (cls, _WithSamples) if issubclass(kind, MakesSamples) else (cls,)
         name = f"{cls.__name__}{kind.__name__}"
         field = Field(default=kind(), description=cls.model_fields["inner"].description)
         made = create_model(name, __base__=bases, __module__=cls.__module__, inner=(kind, field))
@@ -116,6 +115,13 @@ class Wrapper(FedAlgorithm):
     def predict(self, task: Task, server: State, client: State | None, x: Tensor) -> Tensor:
         return self.trained.predict(task, server["inner"], None if client is None else inner(client), x)
 
+    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
+        others = self.trained.other_predictions()
+        return {name: self.model_copy(update={"inner": method}) for name, method in others.items()}
+
+    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        return self.trained.anchored(task, server["inner"], x)
+
     def observe(self, task: Task, server: State, client: State | None = None) -> Mapping[str, float]:
         return self.trained.observe(task, server["inner"], None if client is None else inner(client))
 
@@ -130,27 +136,6 @@ class _WithSamples(Wrapper):
     def resamples(self) -> bool:
         assert isinstance(self.trained, MakesSamples)
         return self.trained.resamples()
-
-
-class _WithAnchors(Wrapper):
-    def anchored(self, task: Task, server: State, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        assert isinstance(self.trained, HasAnchors)
-        return self.trained.anchored(task, server["inner"], x)
-
-
-class _WithOtherPredictions(Wrapper):
-    def other_predictions(self) -> Mapping[str, FedAlgorithm]:
-        assert isinstance(self.trained, PredictsOtherwise)
-        others = self.trained.other_predictions()
-        return {name: self.model_copy(update={"inner": method}) for name, method in others.items()}
-
-
-OPTIONAL: dict[type, type[Wrapper]] = {
-    MakesSamples: _WithSamples,
-    HasAnchors: _WithAnchors,
-    PredictsOtherwise: _WithOtherPredictions,
-}
-"""What a method may offer → how a wrapper around it offers the same."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from methods.core.hyperparameters import Role
 from methods.fedprox import FedProx
 from tests.kit.cli import TINY, write_suite
 
-ROUNDS = 6
+ROUNDS = 5
 
 
 def cells_of(folder: Path, rows: list[Any], **sections: Any) -> list[PlannedCell]:
@@ -37,7 +37,10 @@ def placed(folder: Path, cells: list[PlannedCell]) -> list[tuple[CellFolder, Cel
 
 
 def alone(folder: Path, cells: list[PlannedCell], executor: str = "stacked") -> None:
+    """Run every cell by itself, unless an earlier test has done so in this folder."""
     for place, config in placed(folder, cells):
+        if place.is_done:
+            continue
         run = CellRun(place, config, Conditions(executor=executor))
         while not run.done:
             run.advance()
@@ -78,12 +81,24 @@ def count_joint_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     real = computed_together.stacked_outcome
 
-    def counted(sets: Any, *rest: Any) -> Any:
+    def counted(number: int, sets: Any, *rest: Any) -> Any:
         sizes.append(sum(map(len, sets)))
-        return real(sets, *rest)
+        return real(number, sets, *rest)
 
     monkeypatch.setattr(computed_together, "stacked_outcome", counted)
     return sizes
+
+
+class ReadsSeed(FedProx):
+    """Its clients need what depends on the seed."""
+
+    label = "ReadsSeed"
+    reads_seed = True
+
+    def objective(self, task: Task, client: State, message: Message) -> Loss:
+        plain = super().objective(task, client, message)
+        factor = 1 + task.normal("factor", 1)[0].abs()
+        return lambda params, batch: factor * plain(params, batch)
 
 
 class Choosy(FedProx):

@@ -8,19 +8,20 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel
+from torch import Tensor
 
 from bench.contract.fixtures import PLAIN, SIZES
 from bench.contract.method_under_test import MethodUnderTest, NotApplicableError, raised
 from bench.contract.nests import gaps, some
 from bench.contract.rule import Rule
 from bench.contract.runs import SOME, prepared, run, standing
-from bench.engine.clients.base import Asked, Hosts, Round
+from bench.engine.asked import Round, answered
+from bench.engine.clients.base import Hosts
 from bench.engine.clients.stacked import StackedHost
-from bench.engine.evaluation import Judged, Judging
 from bench.engine.federation import Federation
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import SharedPreludes
-from bench.engine.stacking.differing_numbers import Hyperparameters
+from bench.engine.stacking.differing_numbers import numbers_of, sample_settings
 from bench.engine.stacking.joint import FUNCTIONS, JointRounds, StackError
 from methods.base import FedAlgorithm
 from methods.core.optional import MakesSamples
@@ -56,13 +57,13 @@ def _sweeps(subject: MethodUnderTest) -> Iterator[str]:
 def _diagnosis(subject: MethodUnderTest, problem: Problem, seeds: list[Problem], made: list[Problem]) -> str:
     """What to declare, found by comparing cells that differ in one thing only."""
     slower = replace(problem, task=two_settings(problem)[1].task)
-    for kind, function in FUNCTIONS.items():
-        if found := fault(subject, [problem, slower], stacked=[Asked, kind]):
+    for function in FUNCTIONS:
+        if found := fault(subject, [problem, slower], stacked=["local", function]):
             return f"{function} cannot be computed for several cells at once ({found}): {REMEDIES[function]}"
-    for path in Hyperparameters.of(problem.method).numbers:
+    for path in numbers_of(problem.method):
         if (changed := with_other_value(problem, path)) and (found := fault(subject, [problem, changed])):
             return f"{'.'.join(path)} {_remedy_of_number(subject, problem, changed, found)}"
-    for path in Hyperparameters.of(problem.method).samples:
+    for path in sample_settings(problem.method):
         if (changed := with_other_value(problem, path)) and (found := fault(subject, [problem, changed])):
             return (
                 f"{'.'.join(path)} is declared with Role.SAMPLES, but rounds depend on it, or samples depend "
@@ -94,7 +95,7 @@ def _remedy_of_number(subject: MethodUnderTest, problem: Problem, changed: Probl
 def fault(
     subject: MethodUnderTest,
     problems: Sequence[Problem],
-    stacked: Sequence[type] = tuple(FUNCTIONS),
+    stacked: Sequence[str] = FUNCTIONS,
     share_preludes: bool = True,
 ) -> str:
     """What is different in these cells together than alone, or what computing them raises; empty: nothing."""
@@ -102,40 +103,42 @@ def fault(
     shared = SharedPreludes() if share_preludes else None
     joint, hosts = JointRounds(stacked), [StackedHost(problem) for problem in problems]
     cells = {host: prepared(host.problem, host, SOME, shared) for host in hosts}
-    models: dict[Hosts, list[Judged]] = {}
+    predictions: dict[Hosts, list[Tensor]] = {}
     for number in range(ROUNDS):
         last = number == ROUNDS - 1 and subject.method.has_global_model
         rounds: dict[Hosts, Round] = {
-            host: _round(host, each, models if last else None) for host, each in cells.items()
+            host: _round(host, each, predictions if last else None) for host, each in cells.items()
         }
         for error in joint.advance(rounds).values():
             cause = error.__cause__ if isinstance(error, StackError) else error
             return raised(subject, cause if isinstance(cause, Exception) else error)
-    for (expected, judged), (host, federation) in zip(alone, cells.items(), strict=True):
+    for (expected, classes), (host, federation) in zip(alone, cells.items(), strict=True):
         if missed := gaps(expected, standing(federation, host), TOLERANCE):
             return f"they differ by up to {max(missed.values()):.2g} in {some(list(missed))}"
-        for mine, theirs in zip(judged, models.get(host, judged), strict=True):
-            if not torch.equal(mine.classes, theirs.classes):
+        for mine, theirs in zip(classes, predictions.get(host, classes), strict=True):
+            if not torch.equal(mine, theirs):
                 return "they predict other classes than alone"
     return ""
 
 
-def _round(host: Hosts, federation: Federation, models: dict[Hosts, list[Judged]] | None) -> Round:
+def _round(host: Hosts, federation: Federation, predictions: dict[Hosts, list[Tensor]] | None) -> Round:
     """A round, and then what the global model predicts, where that is asked for."""
     yield from federation.advancing()
-    if models is not None:
-        models[host] = yield _judging(federation)
+    if predictions is not None:
+        predictions[host] = yield from _predicting(federation)
 
 
-def _judging(federation: Federation) -> Judging:
-    return Judging(federation.problem, federation.server, list(federation.problem.test.values()))
+def _predicting(federation: Federation) -> Round:
+    """The classes that the global model predicts, by test set."""
+    found = yield federation.predicting(list(federation.problem.test.values()))
+    return [classes for classes, _ in found]
 
 
-def _alone(problem: Problem) -> tuple[dict[str, Any], list[Judged]]:
+def _alone(problem: Problem) -> tuple[dict[str, Any], list[Tensor]]:
     host = StackedHost(problem)
     federation = run(problem, host, ROUNDS, SOME)
-    judged = _judging(federation).alone() if problem.method.has_global_model else []
-    return standing(federation, host), judged
+    classes = answered(_predicting(federation)) if problem.method.has_global_model else []
+    return standing(federation, host), classes
 
 
 def _make_the_same(one: Problem, other: Problem) -> bool:
@@ -152,14 +155,14 @@ def two_settings(problem: Problem) -> list[Problem]:
     """The problem, and the same with other numbers of the method and a lower learning rate."""
     slower = replace(problem.task, optimiser=PLAIN.model_copy(update={"lr": SMALLER * PLAIN.lr}))
     changed = problem
-    for path in Hyperparameters.of(problem.method).numbers:
+    for path in numbers_of(problem.method):
         changed = with_other_value(changed, path) or changed
     return [problem, replace(changed, task=slower)]
 
 
 def with_other_samples(problem: Problem) -> Problem:
     """The same with other values of all that rounds do not depend on, as far as the method says."""
-    for path in Hyperparameters.of(problem.method).samples:
+    for path in sample_settings(problem.method):
         problem = with_other_value(problem, path) or problem
     return problem
 

@@ -7,63 +7,25 @@ The server's side of a round is the same for every host (see `federation.py`): e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol
 
 import torch
 
 from bench.engine.checkpoints import load_state, save_state
 from bench.engine.devices import sent_orders
-from bench.engine.evaluation import Judging, Scores, score
+from bench.engine.evaluation import Scores, score
 from bench.engine.problem import Problem
 from bench.engine.shared_preludes import are_same
-from bench.engine.stacking.differing_numbers import Hyperparameters
-from bench.engine.stacking.replies import Replies
+from bench.engine.stacking.differing_numbers import sample_settings
 from methods.base import Batches, Message, Reply, SamplesByIndex, State, Task
 from methods.core.batches import RaggedBatches, Samples
 from methods.core.loss_terms import LossTerms
 from methods.core.optional import MakesSamples
 from methods.core.tree import leaves_of
-
-
-class Asked(NamedTuple):
-    """What the server of a cell wants of its clients."""
-
-    hosts: Hosts
-    phase: int
-    number: int
-    """Of the round."""
-    messages: Mapping[int, Message]
-
-    def alone(self) -> Sequence[Reply]:
-        """The clients' replies."""
-        return self.hosts.run(self.phase, self.number, list(self.messages.items()))
-
-
-class Combining(NamedTuple):
-    """Replies that the server is to take into its state."""
-
-    problem: Problem
-    combine: Callable[[Task, State, Sequence[Reply]], State]
-    """How the exchange does it: `aggregate`, or one reply after the other."""
-    server: State
-    replies: Replies
-
-    def alone(self) -> State:
-        """The server's next state."""
-        return self.combine(self.problem.task, self.server, list(self.replies))
-
-
-Round: TypeAlias = Generator[Asked | Combining | Judging, Any, Any]
-"""A part of a run that asks for work and is sent what comes of it, until it has its result.
-
-Clients that are asked answer with replies, combining these brings the server's next state, and judging a
-model brings predictions, set by set. Each request can be answered by itself (`alone`), or together with
-those of other cells (`bench.engine.stacking`).
-"""
 
 
 class Hosts(Protocol):
@@ -114,15 +76,6 @@ def merged(state: State, changes: State) -> State:
         else change
         for key, change in changes.items()
     }
-
-
-class Arguments(NamedTuple):
-    """What a method's `local` is called with."""
-
-    task: Task
-    client: State
-    message: Message
-    batches: Batches
 
 
 def without_entries(state: State, names: Collection[str]) -> State:
@@ -186,7 +139,7 @@ class Host(ABC):
         message: Message,
         samples: Samples,
         terms: LossTerms | None = None,
-    ) -> Arguments:
+    ) -> tuple[Task, State, Message, Batches]:
         """What `local` of an exchange is called with; `terms` is where the terms of the loss are noted."""
         problem = self.problem
         in_round = phase == len(self._exchanges) - 1
@@ -195,7 +148,7 @@ class Host(ABC):
         renewed = partial(self.made, client, number) if self.resamples else None
         key = problem.key(client, number)
         batches = RaggedBatches(samples, orders, problem.batch_size, key, renewed, prepare)
-        return Arguments(self.task_in(number), self.state(client), message, batches)
+        return self.task_in(number), self.state(client), message, batches
 
     def judged(self, works: Sequence[tuple[Reply, State]]) -> list[Reply]:
         """The replies, each with whether it can be used; asked of all at once, as a GPU would stand still for
@@ -242,7 +195,7 @@ class Host(ABC):
             return False
         if self._maker is None or self.resamples:
             return self._maker is None
-        mine, theirs = (Hyperparameters.of(host.problem.method).samples for host in (self, other))
+        mine, theirs = (sample_settings(host.problem.method) for host in (self, other))
         return mine == theirs and are_same(self._sample_states(), other._sample_states())
 
     def _sample_states(self) -> dict[int, State]:

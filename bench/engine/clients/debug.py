@@ -12,14 +12,13 @@ from torch import Tensor
 
 from bench.engine.assembly import assemble
 from bench.engine.checkpoints import load_state, save_state
-from bench.engine.clients.base import Arguments
 from bench.engine.clients.loop import LoopHost
 from bench.engine.devices import use_precision
 from bench.engine.problem import Problem
 from bench.errors import UserError
 from bench.records.cell_folder import CellFolder
 from bench.suite.methods import METHODS
-from methods.base import Exchange, FedAlgorithm, Message, Reply, State
+from methods.base import Batches, Exchange, FedAlgorithm, Message, Reply, State, Task
 from methods.core.batches import Samples
 from methods.core.optional import FoldsReplies
 
@@ -109,7 +108,7 @@ class FailedWork:
     client: int
     round: int
     """0: before the first."""
-    arguments: Arguments
+    arguments: tuple[Task, State, Message, Batches]
     """Task, private state, message and batches."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.engine.clients.base import Asked, Host, merged
+from bench.engine.clients.base import Host, merged
 from bench.engine.problem import Problem
 from bench.engine.stacking.call import train_together
 from bench.engine.stacking.differing_numbers import setting
@@ -44,8 +44,7 @@ class StackedHost(Host):
         self._other_source, self._everybody = other.source, None
 
     def train(self, number: int, messages: Sequence[tuple[int, Message]]) -> Sequence[Reply]:
-        last = len(self._exchanges) - 1
-        ((replies,),) = train_together([[Asked(self, last, number, dict(messages))]])
+        ((replies,),) = train_together(number, [{self: dict(messages)}])
         return replies
 
     def keep(self, replies: StackedReplies) -> None:
@@ -63,7 +62,7 @@ class StackedHost(Host):
     def at_once(self, pool: Pool) -> int:
         """How many clients may be stacked; a GPU is best used by all of them."""
         if pool.device.type != "cpu":
-            return len(pool.clients)
+            return len(pool.rows)
         floats = pool.width * min(self.problem.batch_size, pool.most)
         return max(1, CACHED_FLOATS // floats)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from bench.engine.clients.base import Asked
 from bench.engine.devices import sent_together
 from bench.engine.stacking.differing_numbers import differing_numbers, with_values
-from bench.engine.stacking.replies import Outcome, Row, StackedReplies
-from bench.engine.stacking.samples import Pool, evenly_cut
+from bench.engine.stacking.replies import Outcome, StackedReplies
+from bench.engine.stacking.samples import Pool, Row, evenly_cut
 from bench.engine.stacking.stacked_tensors import Slot, Stack, fill, finite_rows, refill
 from methods.core.batches import PaddedBatches, stack_orders, steps_of
 from methods.core.loss_terms import LossTerms
@@ -21,18 +20,24 @@ from methods.core.tree import leaves_of
 
 if TYPE_CHECKING:
     from bench.engine.clients.stacked import StackedHost
+    from methods.base import Message
 
 
-def train_together(sets: Sequence[Sequence[Asked]], joined: Pool | None = None) -> list[list[StackedReplies]]:
+def train_together(
+    number: int, sets: Sequence[Mapping[StackedHost, Mapping[int, Message]]], joined: Pool | None = None
+) -> list[list[StackedReplies]]:
     """The clients of a round in all cells at once; replies set by set and cell by cell.
 
-    Cells of a set share their samples. If sets have several cells, there are cells with the same numbers, in
-    the same order, in all sets. `joined` has the samples of several sets.
+    A set has the hosts of cells that share their samples, each with the messages to its clients. If sets have
+    several cells, there are cells with the same numbers, in the same order, in all sets. `joined` has the
+    samples of several sets.
     """
+    first, messages = next(iter(sets[0].items()))
+    pools = first.pools(number, list(messages)) if joined is None else [joined]
     outcomes = [
-        stacked_outcome(sets, part, pool)
-        for pool, rows in _rows(sets, joined)
-        for part in evenly_cut(rows, _host(sets[0][0]).at_once(pool))
+        stacked_outcome(number, sets, part, pool)
+        for pool in pools
+        for part in evenly_cut(_rows(sets, pool), first.at_once(pool))
     ]
     # Only now that nothing can go wrong any more, as clients' states change here.
     cells = sum(map(len, sets))
@@ -41,40 +46,39 @@ def train_together(sets: Sequence[Sequence[Asked]], joined: Pool | None = None) 
         for place, of_set in enumerate(sets)
     ]
     for of_set, replies_of_set in zip(sets, replies, strict=True):
-        for cell, of_cell in zip(of_set, replies_of_set, strict=True):
-            _host(cell).keep(of_cell)
+        for host, of_cell in zip(of_set, replies_of_set, strict=True):
+            host.keep(of_cell)
     return replies
 
 
-def _rows(sets: Sequence[Sequence[Asked]], joined: Pool | None) -> Iterator[tuple[Pool, list[Row]]]:
-    """The clients that take part, pool by pool: there may be room for one at a time."""
-    if joined is not None:
-        rows = [(place, client) for place, cells in enumerate(sets) for client in cells[0].messages]
-        yield joined, [Row(*row, joined.clients[row]) for row in rows]
-        return
-    first = sets[0][0]
-    for pool in _host(first).pools(first.number, list(first.messages)):
-        here = [client for client in first.messages if client in pool.clients]
-        yield pool, [Row(0, client, pool.clients[client]) for client in here]
+def _rows(sets: Sequence[Mapping[StackedHost, Mapping[int, Message]]], pool: Pool) -> list[Row]:
+    """The clients that take part and have their samples in this pool; there may be room for a few only."""
+    rows = {(row.of_set, row.client): row for row in pool.rows}
+    asked = [(place, client) for place, cells in enumerate(sets) for client in next(iter(cells.values()))]
+    return [rows[each] for each in asked if each in rows]
 
 
-def stacked_outcome(sets: Sequence[Sequence[Asked]], rows: Sequence[Row], pool: Pool) -> Outcome:
+def stacked_outcome(
+    number: int,
+    sets: Sequence[Mapping[StackedHost, Mapping[int, Message]]],
+    rows: Sequence[Row],
+    pool: Pool,
+) -> Outcome:
     """What these clients compute in all cells."""
-    number, columns = sets[0][0].number, len(sets[0])
-    firsts = [_host(cells[0]) for cells in sets]
+    columns = len(sets[0])
+    hosts, messages = [list(cells) for cells in sets], [list(cells.values()) for cells in sets]
+    firsts = [of_set[0] for of_set in hosts]
     recipe, task = firsts[0].problem.recipe, firsts[0].stacked_task(number)
     if any(host.problem.train is not firsts[0].problem.train for host in firsts):
         task = task.for_several_seeds()
     stack = Stack(columns)
     states = stack.add(
-        [[_host(sets[row.of_set][at]).seen_in_rounds(row.client) for row in rows] for at in range(columns)]
+        [[hosts[row.of_set][at].seen_in_rounds(row.client) for row in rows] for at in range(columns)]
     )
-    contents = stack.add(
-        [[sets[row.of_set][at].messages[row.client] for row in rows] for at in range(columns)]
-    )
+    contents = stack.add([[messages[row.of_set][at][row.client] for row in rows] for at in range(columns)])
     parts = stack.add_by_client(_cut(number, firsts, rows, pool))
     # Those of the cells of a set, which all sets have; with one cell per set, those of all of them.
-    settings = [_host(cell).setting(number) for cell in (sets[0] if columns > 1 else [c[0] for c in sets])]
+    settings = [host.setting(number) for host in (hosts[0] if columns > 1 else firsts)]
     tensors = differing_numbers(settings, like=next(iter(firsts[0].problem.task.initial.values())))
     numbers: Any
     if columns == 1:
@@ -82,8 +86,8 @@ def stacked_outcome(sets: Sequence[Sequence[Asked]], rows: Sequence[Row], pool: 
         numbers = stack.add_by_client({name: tensor[of_rows] for name, tensor in tensors.items()})
     else:
         numbers = stack.add_by_cell(tensors)
-    x, y = pool.sources([row.place for row in rows])
-    most = max(row.place.size for row in rows)
+    x, y = pool.sources(rows)
+    most = max(row.size for row in rows)
     shape: list[Any] = []
 
     def local(*own: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
@@ -105,20 +109,15 @@ def stacked_outcome(sets: Sequence[Sequence[Asked]], rows: Sequence[Row], pool: 
     return Outcome(rows, content, state, outputs, terms, by_row)
 
 
-def _host(cell: Asked) -> StackedHost:
-    host: Any = cell.hosts
-    return host  # type: ignore[no-any-return]
-
-
 def _cut(
     number: int, hosts: Sequence[StackedHost], rows: Sequence[Row], pool: Pool
 ) -> dict[str, Tensor | None]:
     """The steps of these clients; a host per set."""
     problems = [hosts[row.of_set].problem for row in rows]
-    counts = [row.place.size for row in rows]
-    starts = [row.place.start for row in rows]
+    counts = [row.size for row in rows]
+    starts = [row.start for row in rows]
     orders = [
-        pool.positions(row.place.size, problem.orders(row.client, number, row.place.size))
+        pool.positions(row.size, problem.orders(row.client, number, row.size))
         for row, problem in zip(rows, problems, strict=True)
     ]
     size = min(problems[0].batch_size, max(counts))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from pydantic import BaseModel
@@ -15,37 +15,37 @@ from methods.core.hyperparameters import Role, role_of
 from methods.core.optimisers import Optimiser
 
 
-class Hyperparameters(NamedTuple):
-    """Those of a method, of its optimiser and of methods inside it, by what they are in a stack.
+def numbers_of(method: BaseModel) -> dict[tuple[str, ...], float]:
+    """The hyperparameters that may be tensors with a value per cell: floats without a role.
 
-    Names of fields, from the outside to the inside, → value.
+    Names of fields, from the outside to the inside, → value; with those of optimisers and methods inside.
     """
+    return {path: value for path, value, role in _fields(method) if type(value) is float and role is None}
 
-    numbers: dict[tuple[str, ...], float]
-    """Each may be a tensor with a value per cell."""
-    fixed: dict[tuple[str, ...], Any]
-    """The same in all cells that are computed together."""
-    samples: dict[tuple[str, ...], Any]
-    """Rounds do not depend on these."""
 
-    @classmethod
-    def of(cls, method: BaseModel) -> Hyperparameters:
-        found = cls({}, {}, {})
-        found._add(method, ())
-        return found
+def sample_settings(method: BaseModel) -> dict[tuple[str, ...], Any]:
+    """The hyperparameters that rounds do not depend on."""
+    return {path: value for path, value, role in _fields(method) if role is Role.SAMPLES}
 
-    def _add(self, model: BaseModel, path: tuple[str, ...]) -> None:
-        self.fixed[path] = type(model)
-        for name, role in _roles(type(model)).items():
-            value, here = getattr(model, name), (*path, name)
-            if role is Role.SAMPLES:
-                self.samples[here] = value
-            elif isinstance(value, BaseModel):
-                self._add(value, here)
-            elif type(value) is float and role is None:
-                self.numbers[here] = value
-            else:
-                self.fixed[here] = value
+
+def fixed_settings(method: BaseModel) -> dict[tuple[str, ...], Any]:
+    """What is the same in all cells that are computed together: everything else, and the classes."""
+    others = numbers_of(method).keys() | sample_settings(method).keys()
+    return {
+        path: type(value) if isinstance(value, BaseModel) and role is None else value
+        for path, value, role in _fields(method)
+        if path not in others
+    }
+
+
+def _fields(
+    model: BaseModel, path: tuple[str, ...] = (), role: Role | None = None
+) -> Iterator[tuple[tuple[str, ...], Any, Role | None]]:
+    """A method and all its hyperparameters, each with its role; what has a role is not looked into."""
+    yield path, model, role
+    if isinstance(model, BaseModel) and role is None:
+        for name, its_role in _roles(type(model)).items():
+            yield from _fields(getattr(model, name), (*path, name), its_role)
 
 
 @cache
@@ -67,7 +67,7 @@ def differing_numbers(settings: Sequence[FedAlgorithm], like: Tensor) -> dict[tu
     """
     if len(settings) == 1:
         return {}
-    numbers = [Hyperparameters.of(each).numbers for each in settings]
+    numbers = [numbers_of(each) for each in settings]
     by_name = {path: [of_one[path] for of_one in numbers] for path in numbers[0]}
     return {
         path: torch.tensor(values, dtype=like.dtype, device=like.device)

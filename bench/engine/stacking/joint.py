@@ -7,20 +7,24 @@ from typing import Any
 
 from torch import Tensor
 
-from bench.engine.clients.base import Asked, Combining, Hosts, Round
+from bench.engine.asked import Asked, Round
+from bench.engine.clients.base import Hosts
 from bench.engine.clients.stacked import StackedHost
-from bench.engine.evaluation import Judging
 from bench.engine.shared_preludes import are_same
 from bench.engine.stacking.call import train_together
-from bench.engine.stacking.differing_numbers import Hyperparameters, setting
+from bench.engine.stacking.differing_numbers import fixed_settings, numbers_of, setting
 from bench.engine.stacking.layout import Member, grouped, layout
 from bench.engine.stacking.replies import StackedReplies
 from bench.engine.stacking.samples import Pool, may_have_parts
-from bench.engine.stacking.servers import combined_together, judged_together
+from bench.engine.stacking.servers import combined_together, predicted_together
 from methods.base import FedAlgorithm
 
-FUNCTIONS: Mapping[type, str] = {Asked: "local", Combining: "aggregate", Judging: "predict"}
-"""What cells ask for → the function of the method that it takes."""
+FUNCTIONS = ("local", "aggregate", "predict")
+"""Those of a method that are called for several cells at once."""
+OF_SERVERS: Mapping[str, Callable[[Sequence[Asked]], Sequence[Any]]] = {
+    "aggregate": combined_together,
+    "predict": predicted_together,
+}
 
 
 class StackError(Exception):
@@ -39,8 +43,8 @@ class JointRounds:
     What goes wrong in a call is the failure of all its cells: whoever runs them tries each by itself.
     """
 
-    def __init__(self, stacked: Collection[type] = tuple(FUNCTIONS)) -> None:
-        """`stacked`: what is computed together; everything else is computed cell by cell."""
+    def __init__(self, stacked: Collection[str] = FUNCTIONS) -> None:
+        """`stacked`: the functions that are called for several cells; the others are called cell by cell."""
         self._stacked = stacked
         self._members: dict[Hosts, Member] = {}
         self._laid_out: tuple[list[StackedHost], list[list[list[int]]]] = [], []
@@ -52,7 +56,7 @@ class JointRounds:
         failed: dict[Hosts, Exception] = {}
         sent: dict[Hosts, Any] = dict.fromkeys(rounds)
         while sent:
-            asked: dict[Hosts, Asked | Combining | Judging] = {}
+            asked: dict[Hosts, Asked] = {}
             for hosts, answer in sent.items():
                 try:
                     if isinstance(answer, Exception):
@@ -69,15 +73,13 @@ class JointRounds:
         """Go on without this cell."""
         self._members.pop(hosts, None)
 
-    def _answers(self, asked: Mapping[Hosts, Asked | Combining | Judging]) -> dict[Hosts, Any]:
+    def _answers(self, asked: Mapping[Hosts, Asked]) -> dict[Hosts, Any]:
         """What each cell is sent; an exception where computing it failed."""
-        found = self._replies({hosts: each for hosts, each in asked.items() if isinstance(each, Asked)})
-        for cells in grouped(list(asked), lambda hosts: self._key(hosts, asked[hosts])):
+        found = self._replies({hosts: each for hosts, each in asked.items() if each.function == "local"})
+        of_servers = [hosts for hosts in asked if hosts not in found]
+        for cells in grouped(of_servers, lambda hosts: self._key(hosts, asked[hosts])):
             requests = {hosts: asked[hosts] for hosts in cells}
-            if isinstance(asked[cells[0]], Combining):
-                found |= _computed(requests, combined_together)
-            elif isinstance(asked[cells[0]], Judging):
-                found |= _computed(requests, judged_together)
+            found |= _computed(requests, OF_SERVERS[asked[cells[0]].function])
         return found
 
     def _replies(self, asked: Mapping[Hosts, Asked]) -> dict[Hosts, Any]:
@@ -85,11 +87,12 @@ class JointRounds:
         found: dict[Hosts, Any] = {}
         cells: list[StackedHost] = []
         for hosts, request in asked.items():
-            if not isinstance(hosts, StackedHost) or Asked not in self._stacked:
-                found |= _computed({hosts: request}, train_together)
+            if not isinstance(hosts, StackedHost) or "local" not in self._stacked:
+                found |= _computed({hosts: request})
                 continue
             try:
-                self._meet(hosts)
+                if hosts not in self._members:
+                    self._members[hosts] = self._member(hosts)
             except Exception as error:  # of a method that makes samples
                 found[hosts] = error
             else:
@@ -100,19 +103,18 @@ class JointRounds:
             self._laid_out = cells, layout([self._members[hosts] for hosts in cells], room)
         for call in self._laid_out[1]:
             sets = [[cells[place] for place in of_set] for of_set in call]
-            requests = [[asked[hosts] for hosts in of_set] for of_set in sets]
 
-            def together(_: Any, sets: Any = sets, requests: Any = requests) -> list[StackedReplies]:
+            def together(requests: Sequence[Asked], sets: Any = sets) -> list[StackedReplies]:
                 pool = self._joined([of_set[0] for of_set in sets], copies) if len(sets) > 1 else None
-                return [replies for of_set in train_together(requests, pool) for replies in of_set]
+                messages = [{hosts: asked[hosts].given for hosts in of_set} for of_set in sets]
+                replies = train_together(requests[0].number, messages, pool)
+                return [of_cell for of_set in replies for of_cell in of_set]
 
-            found |= _computed({each.hosts: each for of_set in requests for each in of_set}, together)
+            found |= _computed({hosts: asked[hosts] for of_set in sets for hosts in of_set}, together)
         return found
 
-    def _meet(self, host: StackedHost) -> None:
-        """Find out what there is to know of a cell, when it first asks for its clients' work."""
-        if host in self._members:
-            return
+    def _member(self, host: StackedHost) -> Member:
+        """What there is to know of a cell, when it first asks for its clients' work."""
         problem = host.problem
         kind = self._kind(host, problem.method)
         for other, member in self._members.items():
@@ -126,13 +128,13 @@ class JointRounds:
             steps = None if pool is None else problem.steps_of(pool.most)
             in_parts = pool is None or may_have_parts(problem.task.device)
             copied = 0 if pool is None or in_parts else sum(part.bytes for part in pool.parts)
-        numbers = Hyperparameters.of(setting(problem.method, problem.task.optimiser)).numbers
-        self._members[host] = Member(kind, numbers, id(host.source), steps, copied)
+        numbers = numbers_of(setting(problem.method, problem.task.optimiser))
+        return Member(kind, numbers, id(host.source), steps, copied)
 
     def _kind(self, host: StackedHost, method: FedAlgorithm) -> Any:
         """Equal for cells that differ only in numbers, samples and seed, unless the method reads the seed."""
         task = host.problem.task
-        fixed = Hyperparameters.of(setting(method, task.optimiser)).fixed
+        fixed = fixed_settings(setting(method, task.optimiser))
         rest = {
             name: tensor
             for name, tensor in [*task.model.named_parameters(), *task.model.named_buffers()]
@@ -145,13 +147,13 @@ class JointRounds:
         one_seed = id(host.problem.train) if method.reads_seed else None
         return fixed, task.domains, task.clients, task.per_round, at, one_seed
 
-    def _key(self, hosts: Hosts, request: Asked | Combining | Judging) -> Any:
-        """Equal for what is computed by one call; that of a cell by itself is its own."""
-        if hosts not in self._members or type(request) not in self._stacked or isinstance(request, Asked):
+    def _key(self, hosts: Hosts, request: Asked) -> Any:
+        """Equal for servers that one call serves; that of a cell by itself is its own."""
+        if hosts not in self._members or request.function not in self._stacked:
             return id(hosts)
         method = request.problem.method
-        if isinstance(request, Combining):
-            replies = request.replies
+        if request.function == "aggregate":
+            replies = request.given
             if method.stacks_server and isinstance(replies, StackedReplies):
                 return id(replies.outcomes), replies.of_set
             return id(hosts)
@@ -160,30 +162,28 @@ class JointRounds:
         assert isinstance(hosts, StackedHost)
         is_own = method is hosts.problem.method  # or another way to predict
         kind = self._members[hosts].kind if is_own else self._kind(hosts, method)
-        return [id(samples.x) for samples in request.sets], kind
+        return [id(samples.x) for samples in request.given], kind
 
     def _joined(self, hosts: Sequence[StackedHost], copies: Mapping[Any, Pool]) -> Pool:
-        """The samples of several cells as one pool; a client is known by its cell's place, too."""
+        """The samples of several cells as one pool, with a set for each of them."""
         if hosts[0].makes and may_have_parts(hosts[0].problem.task.device):  # there may be gigabytes
             pools = [host.whole_pool() for host in hosts]
             return Pool.joined([pool.of_set(place) for place, pool in enumerate(pools) if pool is not None])
         sources = tuple(host.source for host in hosts)
         self._copies[sources] = copies.get(sources) or Pool.of(
-            {
-                (place, client): [host.made(client, number=0)]
-                for place, host in enumerate(hosts)
-                for client in host.problem.train
-            }
+            *({client: [host.made(client, number=0)] for client in host.problem.train} for host in hosts)
         )
         return self._copies[sources]
 
 
-def _computed(requests: Mapping[Hosts, Any], together: Callable[[Any], Sequence[Any]]) -> dict[Hosts, Any]:
+def _computed(
+    requests: Mapping[Hosts, Asked], together: Callable[[Sequence[Asked]], Sequence[Any]] | None = None
+) -> dict[Hosts, Any]:
     """The answers to requests that one call computes; where it fails, the exception for each of them."""
     first, *others = requests.values()
     try:
-        answers = together([first, *others]) if others else [first.alone()]
+        answers = together([first, *others]) if together and others else [first.alone()]
     except Exception as error:
-        function = FUNCTIONS[type(first)]
-        return dict.fromkeys(requests, StackError(function, len(requests), error) if others else error)
+        failure = StackError(first.function, len(requests), error) if others else error
+        return dict.fromkeys(requests, failure)
     return dict(zip(requests, answers, strict=True))

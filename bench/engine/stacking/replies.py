@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bench.engine.stacking.samples import Place
+from bench.engine.stacking.samples import Row
 from bench.engine.stacking.stacked_tensors import fill, leaves_in
 from methods.base import Reply, State
 from methods.core.tree import size_in_bytes
@@ -54,15 +54,6 @@ class Replies(Sequence[Reply]):
             return {}
         means = torch.stack([torch.stack(values).mean() for values in noted.values()]).tolist()
         return dict(zip(noted, means, strict=True))
-
-
-class Row(NamedTuple):
-    """A client of one set of samples, and where its own are."""
-
-    of_set: int
-    """The set's place among all."""
-    client: int
-    place: Place
 
 
 class Outcome(NamedTuple):
@@ -131,7 +122,7 @@ class StackedReplies(Replies):
     @cached_property
     def _replies(self) -> Sequence[Reply]:  # type: ignore[override]
         return [
-            Reply(outcome.rows[at].client, outcome.rows[at].place.size, content, sound, terms)
+            Reply(outcome.rows[at].client, outcome.rows[at].size, content, sound, terms)
             for outcome, places in self._parts
             for at, content, sound, terms in zip(
                 places,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from methods.core.batches import Samples
 from methods.core.samples_by_index import SamplesByIndex
-from methods.fast.gather import Pieces, Source
+from methods.fast.gather import Pieces
 from methods.fast.vmap_levels import AVAILABLE
 
 LARGE = 2**23
@@ -34,9 +34,12 @@ def may_have_parts(device: torch.device) -> bool:
     return AVAILABLE and device.type == "cpu"
 
 
-class Place(NamedTuple):
-    """Where a client's samples are in a pool."""
+class Row(NamedTuple):
+    """A client of one set of samples, and where its own are in a pool."""
 
+    of_set: int
+    """The set's place among all."""
+    client: int
     part: int
     start: int
     size: int
@@ -47,21 +50,23 @@ class Pool:
     """The samples of several clients, one after the other, in one part or several."""
 
     parts: Sequence[Samples | SamplesByIndex]
-    clients: Mapping[Hashable, Place]
-    """A client's number, with that of its set of samples where there are several, → where its samples are."""
+    rows: Sequence[Row]
+    """A row per client."""
     renewed: bool = False
     """Whether every epoch has samples of its own, behind each other."""
 
     @classmethod
-    def of(cls, samples: Mapping[Any, Sequence[Samples]]) -> Pool:
-        """In one part. `samples`: client → those of every epoch, or of all epochs."""
-        pieces = [each for epochs in samples.values() for each in epochs]
-        places, start = {}, 0
-        for client, epochs in samples.items():
-            places[client] = Place(0, start, len(epochs[0].y))
-            start += sum(len(each.y) for each in epochs)
-        renewed = any(len(epochs) > 1 for epochs in samples.values())
-        return cls([_in_one(pieces)], places, renewed)
+    def of(cls, *sets: Mapping[int, Sequence[Samples]]) -> Pool:
+        """In one part. Every set: client → its samples of every epoch, or of all epochs."""
+        pieces: list[Samples] = []
+        rows, start, renewed = [], 0, False
+        for of_set, samples in enumerate(sets):
+            for client, epochs in samples.items():
+                rows.append(Row(of_set, client, 0, start, len(epochs[0].y)))
+                start += sum(len(each.y) for each in epochs)
+                pieces.extend(epochs)
+                renewed = renewed or len(epochs) > 1
+        return cls([_in_one(pieces)], rows, renewed)
 
     @classmethod
     def of_made(cls, samples: Mapping[int, Samples | SamplesByIndex]) -> Pool:
@@ -75,32 +80,30 @@ class Pool:
                 apart[client] = each
             else:
                 together[client] = [each]
-        pools = {client: cls([each], {client: Place(0, 0, len(each.y))}) for client, each in apart.items()}
-        return cls.joined([*pools.values(), *([cls.of(together)] if together else [])])
+        pools = [cls([each], [Row(0, client, 0, 0, len(each.y))]) for client, each in apart.items()]
+        return cls.joined([*pools, *([cls.of(together)] if together else [])])
 
     @classmethod
     def joined(cls, pools: Sequence[Pool]) -> Pool:
         """Those of several pools, without a copy."""
         parts: list[Samples | SamplesByIndex] = []
-        clients: dict[Hashable, Place] = {}
+        rows: list[Row] = []
         for pool in pools:
-            clients |= {
-                client: place._replace(part=len(parts) + place.part) for client, place in pool.clients.items()
-            }
+            rows += [row._replace(part=len(parts) + row.part) for row in pool.rows]
             parts.extend(pool.parts)
-        return cls(parts, clients)
+        return cls(parts, rows)
 
     def of_set(self, position: int) -> Pool:
-        """The same, with the number of a set of samples beside that of each client."""
-        return Pool(self.parts, {(position, client): place for client, place in self.clients.items()})
+        """The same samples as the set with this place among all."""
+        return Pool(self.parts, [row._replace(of_set=position) for row in self.rows])
 
     def positions(self, count: int, orders: list[Tensor]) -> list[Tensor]:
         """A client's visiting orders, counted from its first sample."""
         return [order + epoch * count for epoch, order in enumerate(orders)] if self.renewed else orders
 
-    def sources(self, places: Sequence[Place]) -> tuple[Source, Tensor | Pieces]:
-        """What clients with these places, in this order, take their inputs and labels from."""
-        runs = [(self.parts[part], len(list(run))) for part, run in groupby(place.part for place in places)]
+    def sources(self, rows: Sequence[Row]) -> tuple[Tensor | SamplesByIndex | Pieces, Tensor | Pieces]:
+        """What clients with these rows, in this order, take their inputs and labels from."""
+        runs = [(self.parts[part], len(list(run))) for part, run in groupby(row.part for row in rows)]
         inputs, labels = [_inputs(each) for each, _ in runs], [each.y for each, _ in runs]
         if len(runs) == 1:
             return inputs[0], labels[0]
@@ -118,7 +121,7 @@ class Pool:
 
     @cached_property
     def most(self) -> int:
-        return max(place.size for place in self.clients.values())
+        return max(row.size for row in self.rows)
 
 
 def _may_be_apart(samples: Samples | SamplesByIndex) -> bool:

@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bench.engine.clients.base import Combining
-from bench.engine.evaluation import Judged, Judging
+from bench.engine.asked import Asked
 from bench.engine.stacking.differing_numbers import differing_numbers, setting, with_values
 from bench.engine.stacking.replies import StackedReplies
 from bench.engine.stacking.stacked_tensors import Stack, fill, leaves_in, refill
@@ -19,14 +18,14 @@ from methods.core.batches import PIECE, Samples
 from methods.fast.vmap_levels import is_stacked
 
 
-def combined_together(requests: Sequence[Combining]) -> list[State]:
+def combined_together(requests: Sequence[Asked]) -> list[State]:
     """The next state of every server.
 
     All replies are in one stack, and of one set of samples: in other sets, clients have other sizes.
     """
     task = requests[0].problem.task
     stack, server_with = _servers(requests)
-    replies = _stacked_replies(stack, [each.replies for each in requests])
+    replies = _stacked_replies(stack, [each.given for each in requests])
     shape: list[Any] = []
 
     def of_one(*own: Tensor) -> list[Tensor]:
@@ -51,8 +50,8 @@ def combined_together(requests: Sequence[Combining]) -> list[State]:
     return states
 
 
-def judged_together(models: Sequence[Judging]) -> list[list[Judged]]:
-    """What each global model says about the samples, which are the same for all."""
+def predicted_together(models: Sequence[Asked]) -> list[list[tuple[Tensor, float | None]]]:
+    """What each global model predicts for the samples, which are the same for all: classes and losses."""
     task = models[0].problem.task
     if len({model.problem.task.seed for model in models}) > 1:
         task = task.for_several_seeds()
@@ -71,12 +70,12 @@ def judged_together(models: Sequence[Judging]) -> list[list[Judged]]:
         return found
 
     with task.evaluation():
-        by_set = [_model_by_model(on, samples) for samples in models[0].sets]
+        by_set = [_model_by_model(on, samples) for samples in models[0].given]
     return [list(of_model) for of_model in zip(*by_set, strict=True)]
 
 
 def _servers(
-    requests: Sequence[Combining] | Sequence[Judging],
+    requests: Sequence[Asked],
 ) -> tuple[Stack, Callable[[Sequence[Tensor]], tuple[FedAlgorithm, State]]]:
     """A stack of the cells' servers, and how to get one from its tensors: its method and its state."""
     stack = Stack(1)
@@ -110,15 +109,17 @@ def _stacked_replies(stack: Stack, of_cells: Sequence[Any]) -> list[Reply]:
             tensors = [tensor[at] if whole else tensor[at, cells] for tensor in outcome.tensors]
             slots = stack.add_by_client(dict(enumerate(tensors)))
             content = fill(outcome.content, list(slots.values()))
-            found.append(Reply(outcome.rows[at].client, outcome.rows[at].place.size, content))
+            found.append(Reply(outcome.rows[at].client, outcome.rows[at].size, content))
     return found
 
 
-def _model_by_model(on: Callable[[Tensor, Tensor], tuple[Tensor, ...]], samples: Samples) -> list[Judged]:
+def _model_by_model(
+    on: Callable[[Tensor, Tensor], tuple[Tensor, ...]], samples: Samples
+) -> list[tuple[Tensor, float | None]]:
     pieces = zip(samples.x.split(PIECE), samples.y.split(PIECE), strict=True)
     classes, *losses = zip(*(on(x, y) for x, y in pieces), strict=True)
     guesses = torch.cat(classes, dim=1).unbind(0)
     if not losses:
-        return [Judged(each, None) for each in guesses]
+        return [(each, None) for each in guesses]
     sums = torch.stack(losses[0]).sum(dim=0).tolist()
-    return [Judged(each, total / len(samples.y)) for each, total in zip(guesses, sums, strict=True)]
+    return [(each, total / len(samples.y)) for each, total in zip(guesses, sums, strict=True)]

@@ -133,6 +133,7 @@ def test_no_data_root_at_all(tmp_path: Path) -> None:
         (["show", "partition", "office_caltech"], "--data-root"),
         (["speed", "--work", "digit"], "did you mean 'digits'"),
         (["speed", "--work", "digits,headz"], "did you mean 'heads'"),
+        (["speed", "--repeats", "0"], "--repeats 0: must be at least 1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

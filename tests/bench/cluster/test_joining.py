@@ -17,7 +17,7 @@ from bench.cluster import joining
 from bench.errors import UserError
 from tests.kit.cli import environment, kill_session
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 RAY = Path(sys.executable).with_name("ray")
 PRIVATE = """

@@ -16,7 +16,7 @@ import pytest
 from tests.kit.cli import environment, kill_session, session_members, wait_until
 from tests.kit.kills import members
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 USES_IT = """
 from bench.cluster import local_ray

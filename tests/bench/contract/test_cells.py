@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from bench.engine.clients.ray import RayHosts
 
 on_ray = pytest.mark.xdist_group("ray")
-SLOW = (
-    *("fed3r", "fedpft", "ggeur+"),
-    *("fedalt", "feddpa", "fedex_lora", "fedlora", "fedsa_lora", "fedsdg", "ffa_lora", "flexlora"),
+DIFFERENT = (
+    *("central", "ditto", "fedavg", "fedbn", "fedgen", "fedmix", "fedpac", "fedproto", "local", "moon"),
+    *("scaffold", "dp+fedavg"),
 )
-"""Their cells have a transformer, or embed the data first."""
+"""Methods whose clients keep and send different things."""
 
 
 def on_real_cells() -> list[Any]:
-    """Every method that needs no CLIP model; the slow ones among the long tests."""
+    """Every method that needs no CLIP model; all but a few are long tests.
+
+    The contract holds every method to the same bits on two hosts in one process.
+    """
     return [
-        pytest.param(name, marks=pytest.mark.long) if name.startswith(SLOW) else name
+        name if name in DIFFERENT else pytest.param(name, marks=pytest.mark.long)
         for name in (*METHODS.names(), *wrapped())
         if name not in NEED_CLIP
     ]

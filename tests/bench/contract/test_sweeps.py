@@ -6,7 +6,7 @@ import pytest
 
 from bench.contract.method_under_test import MethodUnderTest
 from bench.contract.rules.sweeps import fault, with_other_value
-from bench.engine.stacking.differing_numbers import Hyperparameters
+from bench.engine.stacking.differing_numbers import numbers_of
 from bench.suite.methods import METHODS
 from methods.core.hyperparameters import Role, role_of
 from tests.kit.contract import every_method, make_method, quick, tiny_problem
@@ -19,7 +19,7 @@ def test_each_number_may_be_a_tensor_unless_it_is_declared_otherwise(name: str) 
     if problem.task.has_batch_norm:
         pytest.skip("batch norm cannot be stacked")
     subject = MethodUnderTest(METHODS.load(name), quick(name))
-    for path in Hyperparameters.of(problem.method).numbers:
+    for path in numbers_of(problem.method):
         changed = with_other_value(problem, path)
         assert changed is not None, f"{'.'.join(path)} takes no other value"
         assert fault(subject, [problem, changed]) == "", ".".join(path)

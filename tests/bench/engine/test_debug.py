@@ -166,7 +166,7 @@ def test_the_arguments_are_those_that_failed(tmp_path: Path) -> None:
     assert differing(message, {"model": run(alike, LoopHost(alike), rounds=1).server["model"]}) == []
     assert float(client["rounds"]) == 1
     assert differing(task.initial, cell.problem.task.initial) == []
-    expected = LoopHost(cell.problem).arguments(0, 2, 0, message, cell.problem.train[0]).batches
+    expected = LoopHost(cell.problem).arguments(0, 2, 0, message, cell.problem.train[0])[-1]
     assert all(torch.equal(one.x, other.x) for one, other in zip(batches, expected, strict=True))
 
 

@@ -38,7 +38,7 @@ from tests.kit.cli import (
     write_suite,
 )
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 ROUNDS = 40
 EVALUATED = [20, 36, 37, 38, 39, 40]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.cli import Outcome, assert_one_sentence
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 
 @pytest.fixture(scope="module")

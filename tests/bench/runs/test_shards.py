@@ -147,7 +147,7 @@ def test_a_disk_without_locks_costs_a_sentence(
         pass
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.xdist_group("clusters")
 def test_two_at_the_same_time_give_the_bytes_of_one_run(suite: Path, tmp_path: Path) -> None:
     command = ["run", "--suite", suite, "--out", tmp_path / "shards", "--max-concurrent", "1", "--shard"]
     processes = [start_bench(*command, f"{n}/2", PYTHONPATH=str(REPOSITORY)) for n in (1, 2)]

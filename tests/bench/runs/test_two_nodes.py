@@ -31,7 +31,7 @@ from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of
 from tests.kit.two_nodes import TwoNodes, can_hide, two_nodes
 from tests.kit.undisturbed import assert_like_one_machine
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 ROUNDS = 8
 TRIALS = 3

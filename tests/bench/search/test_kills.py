@@ -21,7 +21,7 @@ from tests.kit.cli import kill_session, read, session_members, start_bench, wait
 from tests.kit.standings import Standing, computed_again
 from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 ROUNDS = 16
 TRIALS = 6

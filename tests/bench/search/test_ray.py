@@ -12,7 +12,7 @@ from bench.search.tuned import load_tuned
 from tests.kit.cli import Outcome, assert_one_sentence
 from tests.kit.tune import journal
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 
 @pytest.fixture(scope="module")

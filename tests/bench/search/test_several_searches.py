@@ -12,7 +12,7 @@ from bench.search.tuned import load_tuned
 from tests.kit.cli import Outcome, run_bench
 from tests.kit.tune import Package, assert_the_same_as_alone, journal, search_of, tiny_suite
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 METHODS = ("steady", "compressed+steady", "proto+steady")
 TRIALS = 4

@@ -23,7 +23,7 @@ from tests.kit.cli import (
 )
 from tests.kit.places import REPOSITORY
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.xdist_group("clusters")
 
 METHODS = ["fedavg", "fedprox", "moon"]
 TRAINING = {"rounds": 3, "epochs": 1, "batch_size": 10, "optimiser": {"name": "sgd", "lr": 0.05}}
