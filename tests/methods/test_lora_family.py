@@ -21,8 +21,9 @@ from methods.fedex_lora import FedExLoRA
 from methods.fedlora import FedLoRA
 from methods.fedsa_lora import FedSALoRA
 from methods.ffa_lora import FFALoRA
-from methods.flexlora import FlexLoRA, decomposed
+from methods.flexlora import FlexLoRA
 from methods.modules.lora import PRIVATE, SHARED, factors, factors_of, lora_layers
+from methods.shared.products import decomposed
 from tests.kit.contract import tiny_problem, tiny_task
 
 FAST = SGD(lr=0.5)
