@@ -146,6 +146,8 @@ class FedAlgorithm(BaseModel, ABC):
     """The model, for methods that bring their own; None: the suite's."""
     one_round: ClassVar[bool] = False
     """Whether everything is sent before round 1, so that the rounds change nothing."""
+    alternates: ClassVar[bool] = False
+    """Whether clients send other leaves of the model in one round than in the next."""
     reveals: ClassVar[Mapping[str, str]] = {}
     """Entries of the private state whose numbers are part of replies by design → why."""
     observes_clients: ClassVar[bool] = False

@@ -13,34 +13,14 @@ takes plain means (`weighting: uniform`).
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
-from methods.base import Batch, Loss, Message, Reply, State, Task, Tree, cross_entropy
-from methods.fedavg import FedAvg
-from methods.modules.lora import lora_layers, require_lora
+from methods.base import Reply, State, Task, Tree
+from methods.shared.moved_weights import MovedWeights, weight_of
 from methods.shared.products import mean_products
 
 
-class FedExLoRA(FedAvg):
+class FedExLoRA(MovedWeights):
     label = "FedEx-LoRA"
     neutral = "moves the frozen weights at every setting"
-
-    def check(self, task: Task) -> None:
-        require_lora(task.model)
-
-    def server(self, task: Task) -> State:
-        return super().server(task) | {"residual": frozen_weights(task).zeros()}
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        return {"model": server["model"], "residual": server["residual"]}
-
-    def objective(self, task: Task, client: State, message: Message) -> Loss:
-        weights = frozen_weights(task) + message["residual"]
-
-        def loss(params: Tree, batch: Batch) -> Tensor:
-            return cross_entropy(task.logits(params | weights, batch.x), batch)
-
-        return loss
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         averaged = self.average(replies)
@@ -51,18 +31,3 @@ class FedExLoRA(FedAvg):
             step = product.scale * (product.mean - of_means)
             missed[weight_of(product.layer)] = (residual.double() + step).to(residual.dtype)
         return {**server, "model": averaged, "residual": Tree(missed)}
-
-    def parameters(self, task: Task, server: State, client: State | None) -> Tree:
-        model: Tree = server["model"] | (frozen_weights(task) + server["residual"])
-        return model
-
-
-def weight_of(layer: str) -> str:
-    """The name of a layer's frozen weight W."""
-    return f"{layer}.base_layer.weight"
-
-
-def frozen_weights(task: Task) -> Tree:
-    """W of every layer with a branch."""
-    names = map(weight_of, lora_layers(task.model))
-    return Tree({name: task.model.get_parameter(name).detach() for name in names})

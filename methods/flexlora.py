@@ -12,40 +12,17 @@ are 0, too, so that it stays 0. Bytes are those of rank r. The scale s is α/r f
 """
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import torch
-from pydantic import Field
 from torch import Tensor
 
-from methods.base import Message, Reply, State, Task, Tree
-from methods.fedavg import FedAvg
-from methods.modules.lora import SHARED, factors_of, lora_layers, require_lora
-from methods.shared.products import mean_products
+from methods.base import Reply, State, Task, Tree
+from methods.shared.client_ranks import ClientRanks
+from methods.shared.products import decomposed, mean_products
 
 
-class FlexLoRA(FedAvg):
+class FlexLoRA(ClientRanks):
     label = "FlexLoRA"
     neutral = "cuts the mean of the products at every setting"
-
-    ranks: tuple[Annotated[int, Field(gt=0)], ...] = ()
-    """r_k, the clients' ranks in turn, beginning again after the last; empty: the model's rank for all."""
-
-    def check(self, task: Task) -> None:
-        require_lora(task.model)
-        most = min(layer.r[SHARED] for layer in lora_layers(task.model).values())
-        if self.ranks and max(self.ranks) > most:
-            raise ValueError(f"has ranks up to {max(self.ranks)}, but the model's branches have {most}")
-
-    def down(self, task: Task, server: State, client_id: int) -> Message:
-        model: Tree = server["model"]
-        if not self.ranks:
-            return {"model": model}
-        rank = self.ranks[client_id % len(self.ranks)]
-        firsts, seconds = factors_of(task.model, SHARED)
-        cut = {name: first_rows(model[name], rank) for name in firsts}
-        cut |= {name: first_rows(model[name].mT, rank).mT for name in seconds}
-        return {"model": model | Tree(cut)}
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         averaged = self.average(replies)
@@ -55,20 +32,3 @@ class FlexLoRA(FedAvg):
             b, a = decomposed(product.mean, len(first))
             new |= {product.first: a.to(first.dtype), product.second: b.to(second.dtype)}
         return {**server, "model": averaged | Tree(new)}
-
-
-def first_rows(matrix: Tensor, count: int) -> Tensor:
-    """The matrix with 0 in all rows but the first few."""
-    kept = torch.arange(len(matrix), device=matrix.device) < count
-    return torch.where(kept[:, None], matrix, torch.zeros_like(matrix))
-
-
-def decomposed(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """B and A of this rank whose product is nearest to the matrix: U Σ and Vᵀ."""
-    u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
-    largest = u.gather(0, u.abs().argmax(dim=0, keepdim=True))
-    signs = torch.where(largest < 0, -1.0, 1.0).to(u.dtype)
-    b, a = u * signs * sizes, v * signs.mT
-    missing = max(0, rank - len(sizes))
-    b = torch.nn.functional.pad(b[:, :rank], (0, missing))
-    return b, torch.nn.functional.pad(a[:rank], (0, 0, 0, missing))

@@ -7,7 +7,7 @@ GPU a list has one vector of all parameters, and the same rules take as few oper
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WrapValidator
@@ -65,6 +65,10 @@ class _Optimiser(BaseModel):
         """The same with further groups before its own; the schedule applies to their rates too."""
         scaled = tuple(group.scaled(self._scale) for group in groups)
         return self.model_copy(update={"groups": (*scaled, *self.groups)})
+
+    def on_schedule(self, rate: Number) -> Number:
+        """A rate from outside, multiplied as the schedule has multiplied this optimiser's."""
+        return self._scale * rate
 
     def rates(self, names: Sequence[str]) -> list[Number]:
         return [next((g.lr for g in self.groups if g.match in name), self.lr) for name in names]
@@ -224,3 +228,25 @@ class AdamW(_Adam):
 
 
 Optimiser: TypeAlias = Annotated[SGD | Adam | AdamW, Field(discriminator="name")]
+
+
+class WithPlainSteps(NamedTuple):
+    """An optimiser for the first parameters of a list, and plain gradient descent for all after them."""
+
+    optimiser: Optimiser
+    first: int
+    """How many parameters are the optimiser's; its clipping and weight decay concern these only."""
+    rate: Number
+    """The learning rate of the others."""
+
+    def rates(self, names: Sequence[str]) -> list[Number]:
+        return self.optimiser.rates(names[: self.first])
+
+    def start(self, params: Tensors) -> Any:
+        return self.optimiser.start(params[: self.first])
+
+    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+        n = self.first
+        plain = [p - self.rate * g for p, g in zip(params[n:], grads[n:], strict=True)]
+        moved, memory = self.optimiser.step(params[:n], grads[:n], memory, rates, lists)
+        return [*moved, *plain], memory

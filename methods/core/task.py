@@ -15,9 +15,10 @@ from torch.func import functional_call
 
 from methods.core.batches import Batch
 from methods.core.eval_mode import has_modes
+from methods.core.numbers import Number
 from methods.core.optimisers import Optimiser
 from methods.core.random import derive, generator, normal
-from methods.core.training import ONE_CLIENT, Loss, Mode, train
+from methods.core.training import ONE_CLIENT, Loss, Mode, PlainSteps, train
 from methods.core.tree import Tree
 
 BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -85,14 +86,18 @@ class Task:
         optimiser: Optimiser | None = None,
         *,
         also: Iterable[str] = (),
+        plain_rate: Number | None = None,
     ) -> Tree:
         """The client's steps of this round on `loss(parameters, batch)`, beginning at `start`.
 
         They move the leaves that the model trains and those named in `also`; other leaves stay, apart from
-        buffers that a layer updates. `optimiser` replaces the client's.
+        buffers that a layer updates. `optimiser` replaces the client's. With a `plain_rate`, the leaves of
+        `also` take plain gradient steps of that rate instead of the optimiser's.
         """
-        names = {*self.trainable, *also}
-        return train(start, loss, batches, optimiser or self.optimiser, names, self.mode)
+        added = set(also)
+        plain = None if plain_rate is None else PlainSteps(added, plain_rate)
+        names = {*self.trainable, *added}
+        return train(start, loss, batches, optimiser or self.optimiser, names, self.mode, plain)
 
     def gradient(self, params: Tree, loss: Loss, batch: Batch) -> Tree:
         """The gradient of the loss at these parameters, by the leaves that the model trains.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from methods.core.batches import Batch
 from methods.core.numbers import Number
-from methods.core.optimisers import Optimiser, Rates
+from methods.core.optimisers import Optimiser, Rates, WithPlainSteps
 from methods.core.random import drawing_from
 from methods.core.tree import Tree
 from methods.fast.list_arithmetic import IN_PLACE, ONE_BY_ONE, ONE_BY_ONE_IN_PLACE, VECTOR
@@ -21,6 +21,7 @@ from methods.fast.stacked_gradient import parts_of, stacked_gradient, vector_gra
 from methods.fast.vmap_levels import in_stack
 
 Loss: TypeAlias = Callable[[Tree, Batch], Tensor]
+Rule: TypeAlias = Optimiser | WithPlainSteps
 
 TOTAL = "loss"
 """The name under which the whole loss is recorded beside its terms."""
@@ -31,7 +32,7 @@ SCALE = 1024.0
 class Mode(NamedTuple):
     """How gradients and updates are computed: for one client at a time, or for a stack inside `vmap`."""
 
-    train: Callable[[_Aim, list[Tensor], Iterable[Batch], Optimiser], list[Tensor]]
+    train: Callable[[_Aim, list[Tensor], Iterable[Batch], Rule], list[Tensor]]
     """From the leaves to train to the trained leaves."""
     gradient: Callable[[Loss, list[str], list[Tensor], dict[str, Tensor], Batch], list[Tensor]]
     """Of a loss at one batch, from names, leaves to differentiate by and fixed leaves."""
@@ -39,6 +40,13 @@ class Mode(NamedTuple):
     """A copy of a fixed leaf where layers may write into it, as batch norm does."""
     precision: torch.dtype | None = None
     """What losses and gradients are computed in where that is safe; None: as the numbers come."""
+
+
+class PlainSteps(NamedTuple):
+    """Leaves that take plain gradient steps beside those that an optimiser moves."""
+
+    names: Collection[str]
+    rate: Number
 
 
 class _Aim(NamedTuple):
@@ -88,9 +96,7 @@ def _gradient_in_stack(
     return stacked_gradient(partial(aim.value, batch), params, like=batch.y)
 
 
-def _train_one(
-    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
-) -> list[Tensor]:
+def _train_one(aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Rule) -> list[Tensor]:
     params = [param.clone() for param in params]
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
@@ -102,9 +108,7 @@ def _train_one(
     return params
 
 
-def _train_stack(
-    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
-) -> list[Tensor]:
+def _train_stack(aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Rule) -> list[Tensor]:
     """Leaf by leaf, which is quicker on a CPU: copying gradients together costs more than operations."""
     rates = optimiser.rates(aim.names)
     memory = optimiser.start(params)
@@ -124,7 +128,7 @@ def _train_stack(
 
 
 def _train_vectors(
-    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Optimiser
+    aim: _Aim, params: list[Tensor], batches: Iterable[Batch], optimiser: Rule
 ) -> list[Tensor]:
     """One vector holds all parameters of a client, so that an update takes a few operations in all."""
     shapes = [param.shape for param in params]
@@ -167,12 +171,20 @@ def train(
     optimiser: Optimiser,
     trainable: Collection[str] | None = None,
     mode: Mode = ONE_CLIENT,
+    plain: PlainSteps | None = None,
 ) -> Tree:
     """Take one optimiser step per batch on the trainable leaves; a padded step changes nothing."""
     names = [name for name in start if trainable is None or name in trainable]
     fixed = {name: mode.own(leaf) for name, leaf in start.without(names).items()}
+    rule: Rule = optimiser
+    if plain is not None:
+        names.sort(key=lambda name: name in plain.names)
+        first = sum(name not in plain.names for name in names)
+        rule = WithPlainSteps(optimiser, first, optimiser.on_schedule(plain.rate))
+        if mode.train is _train_vectors:  # a vector has one rule
+            mode = mode._replace(train=_train_stack)
     aim = _Aim(loss, names, fixed, mode.precision)
-    params = mode.train(aim, [start[name] for name in names], batches, optimiser)
+    params = mode.train(aim, [start[name] for name in names], batches, rule)
     trained = {**dict(zip(names, params, strict=True)), **fixed}
     return Tree({name: trained[name] for name in start})
 

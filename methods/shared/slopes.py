@@ -1,10 +1,12 @@
-"""How losses change with their inputs, in a form that can be trained on and stacked."""
+"""How losses change with inputs or parameters, in a form that can be trained on and stacked."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from methods.base import Tree
 
 
 def with_slopes(
@@ -25,3 +27,14 @@ def with_slopes(
             total, values = summed(x)
             (gradient,) = torch.autograd.grad(total, x, create_graph=True)
     return values, (gradient * direction).flatten(start_dim=1).sum(dim=1)
+
+
+def slope(loss: Callable[[Tree], Tensor], at: Tree, stacked: bool) -> Tree:
+    """∇loss at these leaves; it can be differentiated by all else that the loss depends on, not by them."""
+    with sdpa_kernel(SDPBackend.MATH):
+        if stacked:
+            gradient: Tree = torch.func.grad(loss)(at.detach())
+            return gradient
+        leaves = at.map(lambda leaf: leaf.detach().requires_grad_())
+        gradients = torch.autograd.grad(loss(leaves), [*leaves.values()], create_graph=True)
+        return Tree(zip(leaves, gradients, strict=True))

@@ -57,6 +57,11 @@ class Compressed(Wrapper):
                 f"compresses updates of models, but {self.inner.label} sends none: choose another method, "
                 "say compressed+fedavg"
             )
+        if self.kind == "topk" and self.trained.alternates:
+            raise ValueError(
+                f"keeps what it did not send for the next round, in which {self.trained.label} sends other "
+                "parameters: set kind to qsgd"
+            )
 
     def client(self, task: Task) -> State:
         state = super().client(task)

@@ -107,3 +107,15 @@ def test_rounding_keeps_the_contract_too() -> None:
 def test_a_method_without_a_model_to_send_is_refused() -> None:
     with pytest.raises(ValueError, match="compresses updates of models, but FedProto sends none"):
         make_method("compressed+fedproto").check(tiny_task("mlp", PLAIN, 3, 0))
+
+
+def test_what_was_not_sent_needs_a_method_that_sends_the_same_leaves_again() -> None:
+    task = tiny_task("vit", PLAIN, 3, 0)
+    with pytest.raises(ValueError, match=r"in which RoLoRA sends other parameters: set kind to qsgd$"):
+        make_method("compressed+rolora").check(task)
+    problem = tiny_problem(make_method("compressed+rolora", kind="qsgd"), "vit")
+    rounds = {n: run(problem, LoopHost(problem), n).server["inner"]["model"] for n in (1, 2)}
+    factors = {
+        n: {name.split(".lora_")[1][0] for name in model if ".lora_" in name} for n, model in rounds.items()
+    }
+    assert factors == {1: {"A"}, 2: {"B"}}

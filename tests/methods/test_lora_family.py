@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from torch.func import functional_call
 
 from bench.engine.clients.loop import LoopHost
@@ -20,9 +21,15 @@ from methods.feddpa import FedDPA
 from methods.fedex_lora import FedExLoRA
 from methods.fedlora import FedLoRA
 from methods.fedsa_lora import FedSALoRA
+from methods.fedsvd import FedSVD, orthogonalised
 from methods.ffa_lora import FFALoRA
-from methods.flexlora import FlexLoRA, decomposed
+from methods.flexlora import FlexLoRA
+from methods.flora import FLoRA
+from methods.lora_fair import LoRAFAIR
 from methods.modules.lora import PRIVATE, SHARED, factors, factors_of, lora_layers
+from methods.pf2lora import PF2LoRA
+from methods.rolora import RoLoRA
+from methods.shared.products import decomposed
 from tests.kit.contract import tiny_problem, tiny_task
 
 FAST = SGD(lr=0.5)
@@ -190,7 +197,128 @@ def test_a_router_weights_the_branches_of_every_token() -> None:
     assert name.endswith("attn.proj")
 
 
-@pytest.mark.parametrize("kind", [FedALT, FedDPA, FedExLoRA, FedSALoRA, FFALoRA, FlexLoRA])
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+def test_rolora_trains_and_sends_one_factor_in_turn_and_averages_products_exactly(rounds: int) -> None:
+    problem = problem_of(RoLoRA())
+    task, method = problem.task, problem.method
+    federation, down, replies = exchanged(problem, rounds)
+    before = method.parameters(task, federation.server, None)
+    trained, frozen = (".lora_B.", ".lora_A.") if rounds % 2 == 0 else (".lora_A.", ".lora_B.")
+    for content in [*down, *(reply.content for reply in replies)]:
+        assert any(trained in name for name in content["model"])
+        assert not any(frozen in name for name in content["model"])
+    server = method.aggregate(task, federation.server, replies)
+    after = method.parameters(task, server, None)
+    assert all(torch.equal(after[name], before[name]) for name in before if frozen in name)
+    assert not any(torch.equal(after[name], before[name]) for name in before if trained in name)
+    own = [reply.content["model"] | message["frozen"] for message, reply in zip(down, replies, strict=True)]
+    assert largest_gap(effective(task, after), mean_effective(task, own, shares(replies))) < 1e-6
+
+
+def test_fedsvd_makes_first_factors_orthonormal_and_leaves_the_model_as_it_is() -> None:
+    problem = problem_of(FedSVD())
+    task, method = problem.task, problem.method
+    federation, down, replies = exchanged(problem)
+    for reply in replies:
+        assert not any(".lora_A." in name for name in reply.content["model"])
+    server = method.aggregate(task, federation.server, replies)
+    after = method.parameters(task, server, None)
+    own = [reply.content["model"] | message["frozen"] for message, reply in zip(down, replies, strict=True)]
+    assert largest_gap(effective(task, after), mean_effective(task, own, shares(replies))) < 1e-6
+    for first, second in zip(*factors_of(task.model, SHARED), strict=True):
+        a, b = after[first], after[second]
+        torch.testing.assert_close(a @ a.T, torch.eye(len(a)), atol=1e-6, rtol=0)
+        columns = b.T @ b
+        torch.testing.assert_close(columns, columns.diag().diag(), atol=1e-6, rtol=0)
+        assert columns[0, 0] > columns[1, 1]
+        assert not torch.equal(a, federation.server["frozen"][first])
+
+
+def test_an_orthogonal_first_factor_keeps_to_the_old_rows_where_nothing_has_been_learnt() -> None:
+    old = torch.randn(3, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    b, a = orthogonalised(torch.zeros(5, 3, dtype=torch.float64), old)
+    assert not b.any()
+    torch.testing.assert_close(a @ a.T, torch.eye(3, dtype=torch.float64))
+    torch.testing.assert_close(old @ a.T @ a, old)
+
+
+@pytest.mark.parametrize("ranks", [(), (1, 2)])
+def test_flora_merges_the_mean_of_the_products_and_begins_again(ranks: tuple[int, ...]) -> None:
+    problem = problem_of(FLoRA(ranks=ranks))
+    task, method = problem.task, problem.method
+    federation, down, replies = exchanged(problem)
+    own = [
+        method.parameters(task, {"model": reply.content["model"], "residual": message["residual"]}, None)
+        for message, reply in zip(down, replies, strict=True)
+    ]
+    server = method.aggregate(task, federation.server, replies)
+    after = effective(task, method.parameters(task, server, None))
+    assert largest_gap(after, mean_effective(task, own, shares(replies))) < 1e-6
+    assert largest_gap(after, effective(task, method.parameters(task, federation.server, None))) > 1e-3
+    for first, second in zip(*factors_of(task.model, SHARED), strict=True):
+        assert not server["model"][second].any()
+        drawn = [state["model"][first] for state in (server, federation.server, method.server(task))]
+        assert not any(torch.equal(drawn[0], other) for other in drawn[1:])
+        bound = drawn[0].shape[1] ** -0.5
+        assert bound / 2 < drawn[0].abs().max() <= bound
+        if ranks:
+            assert [bool(row.any()) for row in replies[0].content["model"][first]] == [True, False]
+
+
+def matrices(clients: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean of some products, and the means of their factors."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(clients, 2, 6)), rng.normal(size=(clients, 5, 2))
+    return np.einsum("kor,kri->oi", b, a) / clients, b.mean(axis=0), a.mean(axis=0)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.1, 0.5])
+def test_the_correction_of_lora_fair_minimises_what_the_paper_prints(lam: float) -> None:
+    """No start of a general minimiser finds less."""
+    mean, b, a = matrices()
+
+    def printed(delta: np.ndarray) -> float:
+        product = (b + delta.reshape(b.shape)) @ a
+        cosine = (mean * product).sum() / np.linalg.norm(mean) / np.linalg.norm(product)
+        return float(1 - cosine + lam * np.linalg.norm(delta))
+
+    method = LoRAFAIR(lam=lam, server_steps=500)
+    ours = method.along_the_mean(*map(torch.from_numpy, (mean, b, a))).numpy()
+    starts = np.random.default_rng(0).normal(size=(4, b.size))
+    assert printed(ours) <= min(minimize(printed, start).fun for start in starts) + 1e-6
+    assert ours.any() == (lam < 0.5)  # at which it is not worth its price
+
+
+def test_lora_fair_by_squares_is_a_projection_without_a_penalty_and_the_average_with_a_large_one() -> None:
+    mean, b, a = matrices()
+    args = tuple(map(torch.from_numpy, (mean, b, a)))
+    left_over = mean - (b + LoRAFAIR(lam=0.0).near_the_mean(*args).numpy()) @ a
+    assert np.abs(left_over @ a.T).max() < 1e-12 < np.abs(left_over).max()
+    assert LoRAFAIR(lam=1e9).near_the_mean(*args).abs().max() < 1e-8
+
+
+def test_pf2lora_keeps_a_smaller_branch_to_itself() -> None:
+    problem = problem_of(PF2LoRA())
+    task = problem.task
+    federation, down, replies = exchanged(problem)
+    for content in [*down, *(reply.content for reply in replies)]:
+        assert list(content) == ["model"]
+        assert not any(f".{PRIVATE}." in name for name in content["model"])
+    for client in problem.train:
+        private = federation.hosts.state(client)["private"]  # type: ignore[attr-defined]
+        for first, second in zip(*factors_of(task.model, PRIVATE), strict=True):
+            assert [bool(row.any()) for row in private[first]] == [True, False]
+            assert [bool(column.any()) for column in private[second].T] == [True, False]
+    with pytest.raises(ValueError, match="has private rank 3, but the model's branches have 2"):
+        PF2LoRA(private_rank=3).check(task)
+
+
+OF_LORA = [
+    FedALT, FedDPA, FedExLoRA, FedSALoRA, FedSVD, FFALoRA, FlexLoRA, FLoRA, LoRAFAIR, PF2LoRA, RoLoRA,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OF_LORA)
 def test_a_model_without_adapters_is_refused(kind: type[FedAlgorithm]) -> None:
     with pytest.raises(ValueError, match="needs a model with adapters"):
         kind().check(tiny_task("mlp", FAST, clients=2, seed=0))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from methods.base import SGD, Batch, Samples, Tree, cross_entropy, is_off
+from methods.base import SGD, Adam, Batch, Samples, Tree, cross_entropy, is_off
 from methods.core.batches import PIECE, PaddedBatches
 from methods.core.loss_terms import LossTerms
 from tests.kit.tiny import PLAIN, batch_norm_task, batches_of, close, cnn_task, equal, mlp_task, samples
@@ -51,6 +51,28 @@ def test_one_step_of_training_follows_the_gradient_with_the_optimiser_that_is_gi
     for optimiser, rate in ((None, PLAIN.lr), (SGD(lr=0.5), 0.5)):
         stepped = task.train(task.initial, loss, [batch], optimiser)
         assert close(stepped, task.initial - rate * gradient, tolerance=1e-7)
+
+
+def test_leaves_with_a_plain_rate_take_gradient_steps_beside_those_of_the_optimiser() -> None:
+    """Here the loss is a sum of one of either, so that each goes its way as if it were alone."""
+    task, batch = mlp_task(), a_batch()
+    start = Tree({"scale": torch.tensor([1.0, -2.0])}) | task.initial
+
+    def plain(params: Tree, batch: Batch) -> Tensor:
+        return cross_entropy(task.logits(params, batch.x), batch)
+
+    def both(params: Tree, batch: Batch) -> Tensor:
+        return plain(params, batch) + params["scale"].pow(4).sum()
+
+    scheduled = Adam(lr=0.02, clip_norm=0.1).scaled(0.5)
+    trained = task.train(start, both, [batch] * 3, scheduled, also=["scale"], plain_rate=0.02)
+    alone = task.train(task.initial, plain, [batch] * 3, scheduled)
+    assert list(trained) == list(start)
+    assert close(trained.without(["scale"]), alone, tolerance=1e-7)
+    scale = start["scale"]
+    for _ in range(3):
+        scale = scale - 0.02 * 0.5 * 4 * scale.pow(3)
+    torch.testing.assert_close(trained["scale"], scale)
 
 
 def test_a_gradient_leaves_the_record_alone_and_skips_what_is_not_trained() -> None:

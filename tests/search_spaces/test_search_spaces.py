@@ -17,7 +17,10 @@ from methods.core.optimisers import SGD
 from search_spaces.model import Distribution
 from search_spaces.spaces import FOLDER, load_space
 
-LORA = {"fedalt", "feddpa", "fedex_lora", "fedlora", "fedsa_lora", "fedsdg", "ffa_lora", "flexlora"}
+LORA = {
+    "fedalt", "feddpa", "fedex_lora", "fedlora", "fedsa_lora", "fedsdg", "fedsvd", "ffa_lora", "flexlora",
+    "flora", "lora_fair", "pf2lora", "rolora",
+}  # fmt: skip
 """Methods that train adapters of a frozen transformer, as suites do it with Adam."""
 
 every_method = pytest.mark.parametrize("method", METHODS.names())
