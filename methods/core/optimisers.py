@@ -242,10 +242,12 @@ class WithPlainSteps(NamedTuple):
     def rates(self, names: Sequence[str]) -> list[Number]:
         return self.optimiser.rates(names[: self.first])
 
-    def start(self, params: Tensors) -> Any:
+    def start(self, params: list[Tensor]) -> Any:
         return self.optimiser.start(params[: self.first])
 
-    def step(self, params: Tensors, grads: Tensors, memory: Any, rates: Rates, lists: ListArithmetic) -> Any:
+    def step(
+        self, params: list[Tensor], grads: list[Tensor], memory: Any, rates: Rates, lists: ListArithmetic
+    ) -> Any:
         n = self.first
         plain = [p - self.rate * g for p, g in zip(params[n:], grads[n:], strict=True)]
         moved, memory = self.optimiser.step(params[:n], grads[:n], memory, rates, lists)
