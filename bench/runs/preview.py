@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.engine.assembly import Assembled
 from bench.engine.executors import cells_at_once, choose
@@ -15,15 +16,17 @@ from bench.text import counted
 
 def in_words(plan: Plan, pending: Sequence[PlannedCell], executor: str, first: Assembled | None) -> list[str]:
     """The plan in words; `first` is the problem of the first pending cell, if it could be made."""
-    methods = list(dict.fromkeys(cell.label for cell in plan.cells))
-    factors = [counted(len(methods), "method"), counted(plan.suite.seeds, "seed")]
-    if plan.suite.variants:
-        factors.append(counted(len(plan.suite.variants), "variant"))
+    rows, methods = ({getattr(cell, name): None for cell in plan.cells} for name in ("label", "row"))
+    settings = {cell.variant for cell in plan.cells}
+    factors = [counted(len(rows), "row" if plan.suite.sweep else "method"), counted(plan.suite.seeds, "seed")]
+    if settings != {""}:
+        factors.append(counted(len(settings), "setting" if plan.suite.sweep else "variant"))
     lines = [
         f"suite {plan.suite.suite} v{plan.suite.version}: {plan.suite.title}",
         f"cells: {len(plan.cells)} ({' × '.join(factors)}), {_share(plan)}"
         f"{len(plan.own) - len(pending)} already done, {len(pending)} to run",
         f"methods: {', '.join(methods)}",
+        *(f"sweep: {_grid(grid)}" for grid in plan.suite.sweep),
         f"folder: {plan.folder.path}",
     ]
     lines += _made_with_other_code(plan)
@@ -37,6 +40,11 @@ def in_words(plan: Plan, pending: Sequence[PlannedCell], executor: str, first: A
         lines += [f"note: {note}" for note in first.fingerprints.data_notes]
         lines += _tuned_elsewhere(plan, first.fingerprints.data_checksum)
     return lines
+
+
+def _grid(grid: Mapping[str, Sequence[Any]]) -> str:
+    """`fedlsa.lam (3 values) × partition.beta (2 values)`."""
+    return " × ".join(f"{key} ({counted(len(values), 'value')})" for key, values in grid.items())
 
 
 def _share(plan: Plan) -> str:
