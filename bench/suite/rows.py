@@ -46,10 +46,11 @@ def with_rows(suite: Suite, wanted: Iterable[str | MethodEntry]) -> Suite:
             chosen.append(pieces.pop(0))
             continue
         found, used = _labelled(suite, pieces) or (_of_method(suite, first), 1)
-        chosen += found
+        if all(entry in chosen for entry in found):
+            raise UserError(f"the row '{label_of(found[0])}' is asked for twice; name each row once")
+        chosen += [entry for entry in found if entry not in chosen]
         del pieces[:used]
-    unique = {id(entry): entry for entry in chosen}.values()
-    return suite.model_copy(update={"methods": tuple(unique)})
+    return suite.model_copy(update={"methods": tuple(chosen)})
 
 
 def _labelled(suite: Suite, pieces: Sequence[str | MethodEntry]) -> tuple[list[MethodEntry], int] | None:

@@ -74,7 +74,7 @@ def test_a_request_knows_the_executors_of_the_engine() -> None:
 
 def test_texts_become_values(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[RunRequest] = []
-    monkeypatch.setattr("bench.runs.run.preview", lambda request, observer: seen.append(request))
+    monkeypatch.setattr("bench.runs.several.preview", lambda request, observer: seen.append(request))
     given = ["--methods", "fedavg, fedprox", "--set", "fedprox.mu=0.1", "--set", "training.epochs=2"]
     command = ["run", "--suite", "quickstart", "--dry-run", *given, "--tuned", "both", "--out", "here"]
     assert call_bench(*command, BENCH_DATA_ROOT="there").code == 0
