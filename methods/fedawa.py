@@ -40,14 +40,16 @@ class FedAWA(FedAvg):
     """The learning rate of these steps, with Adam (β 0.5 and 0.999); 0.001 as in the public code."""
 
     def server(self, task: Task) -> State:
-        return super().server(task) | {"moved": torch.zeros(task.clients, dtype=torch.float64)}
+        return super().server(task) | {
+            "moved": torch.zeros(task.clients, dtype=torch.float64, device=task.device)
+        }
 
     def aggregate(self, task: Task, server: State, replies: Sequence[Reply]) -> State:
         if self.server_steps == 0:
             return super().aggregate(task, server, replies)
         taking_part = [reply.client for reply in replies]
         models = [reply.content["model"] for reply in replies]
-        start = torch.tensor(self.weights(replies), dtype=torch.float64).log()
+        start = torch.tensor(self.weights(replies), dtype=torch.float64, device=task.device).log()
         cost = disagreement(task, server["model"], models)
         before = Tree({"moved": server["moved"][taking_part]})
         after = minimise(
